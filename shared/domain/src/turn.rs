@@ -1,0 +1,145 @@
+//! What a turn ends as, and what must follow.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::EventId;
+use crate::session::SessionKey;
+
+/// How an event ended. Once stored in its marker it never changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Outcome {
+    /// The model answered.
+    Replied,
+    /// A stop ended it; what there was is committed with the mark.
+    Stopped,
+    /// It began a new conversation.
+    Reset,
+    /// It failed; the error reply is its committed answer.
+    Failed {
+        /// Why.
+        reason: Failure,
+    },
+    /// A command that control answered without a turn.
+    Answered,
+    /// Its text was used by another event's turn.
+    Merged {
+        /// That event.
+        into: EventId,
+    },
+}
+
+/// Why a turn failed for good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Failure {
+    /// It was tried too often.
+    TooManyAttempts,
+    /// It waited too long.
+    TooOld,
+    /// The model refused the request for good.
+    ModelRefused,
+    /// The model gave no visible answer, also when asked again.
+    NoAnswer,
+    /// It needed more steps than a turn may take.
+    TooManySteps,
+    /// It was given up by the queue.
+    Dead,
+}
+
+impl Failure {
+    /// The word for logs and the replay's output.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::TooManyAttempts => "too_many_attempts",
+            Self::TooOld => "too_old",
+            Self::ModelRefused => "model_refused",
+            Self::NoAnswer => "no_answer",
+            Self::TooManySteps => "too_many_steps",
+            Self::Dead => "dead",
+        }
+    }
+}
+
+/// What a committed turn must still send: references, not text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Owed {
+    /// The final reply.
+    Final,
+    /// A job.
+    Job {
+        /// Which.
+        job: Job,
+    },
+}
+
+/// Derived work for later. Each kind has a queue of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "job")]
+pub enum Job {
+    /// Take messages into long-term memory and move the boundary over them.
+    Consolidate(JobTarget),
+    /// Look through the last turns for what is worth remembering.
+    ReviewMemory(JobTarget),
+}
+
+/// What a job works on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobTarget {
+    /// The session.
+    pub session: SessionKey,
+    /// The session's generation when the job was owed; a later one makes the job void.
+    pub generation: u32,
+    /// The first message it looks at.
+    pub from: u64,
+    /// The memory scope it writes to.
+    pub scope: String,
+    /// The event whose turn owes it.
+    pub event_id: EventId,
+}
+
+impl Job {
+    /// Its name in queues, logs and the replay's output.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Consolidate(_) => "consolidate",
+            Self::ReviewMemory(_) => "review_memory",
+        }
+    }
+
+    /// What it works on.
+    #[must_use]
+    pub fn target(&self) -> &JobTarget {
+        match self {
+            Self::Consolidate(target) | Self::ReviewMemory(target) => target,
+        }
+    }
+
+    /// The id of this piece of work: two messages with the same id are one job.
+    #[must_use]
+    pub fn id(&self) -> String {
+        let target = self.target();
+        format!("{}:{}:{}:{}", self.kind(), target.session, target.generation, target.from)
+    }
+}
+
+/// Tokens that a turn used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Usage {
+    /// Tokens the model read.
+    pub input_tokens: u64,
+    /// Tokens the model wrote.
+    pub output_tokens: u64,
+}
+
+impl Usage {
+    /// Adds another call's tokens.
+    pub fn add(&mut self, other: Self) {
+        self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
+    }
+}
