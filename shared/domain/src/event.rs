@@ -164,7 +164,7 @@ impl ContentBlock {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InboundEvent {
     /// The contract's version; absent = 1.
-    #[serde(default = "schema")]
+    #[serde(default = "current_schema")]
     pub schema: u32,
     /// What the event is recognised by.
     pub event_id: EventId,
@@ -252,7 +252,7 @@ impl Revision {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OutboundEvent {
     /// The contract's version; absent = 1.
-    #[serde(default = "schema")]
+    #[serde(default = "current_schema")]
     pub schema: u32,
     /// Derives from the inbound event's id, so that a second sending is recognised.
     pub event_id: String,
@@ -357,7 +357,7 @@ fn join_text(content: &[ContentBlock]) -> String {
     texts.join("\n")
 }
 
-fn schema() -> u32 {
+fn current_schema() -> u32 {
     SCHEMA
 }
 
