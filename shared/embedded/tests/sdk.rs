@@ -1,5 +1,7 @@
 //! The AWS SDK's client over the embedded database: the shapes that the store's invariants stand on.
 
+#![expect(clippy::unwrap_used, reason = "the helpers of these tests, too")]
+
 use aws_credential_types::Credentials;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
