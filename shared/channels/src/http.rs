@@ -59,3 +59,56 @@ pub trait PlatformHttp: Send + Sync {
     /// [`PlatformError`]: whether the request can have been carried out is what the variants tell apart.
     async fn send(&self, request: PlatformRequest, timeout: Duration) -> Result<PlatformResponse, PlatformError>;
 }
+
+/// The seconds of a `Retry-After` header (RFC 9110, section 10.2.3); its date form is not used by the platforms.
+pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    headers.get(http::header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
+}
+
+/// [`PlatformHttp`] over the network.
+#[derive(Debug, Clone)]
+pub struct ReqwestHttp(reqwest::Client);
+
+impl ReqwestHttp {
+    /// A client that follows no redirect: a token is for the configured address alone.
+    ///
+    /// # Errors
+    /// When the TLS backend cannot be set up.
+    pub fn new() -> Result<Self, reqwest::Error> {
+        let client = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(Duration::from_secs(5))
+            .user_agent(concat!("turnlock/", env!("CARGO_PKG_VERSION")))
+            .build()?;
+        Ok(Self(client))
+    }
+}
+
+#[async_trait]
+impl PlatformHttp for ReqwestHttp {
+    async fn send(&self, request: PlatformRequest, timeout: Duration) -> Result<PlatformResponse, PlatformError> {
+        let method = if request.body.is_empty() { http::Method::GET } else { http::Method::POST };
+        let sending = self.0.request(method, &request.url).headers(request.headers).body(request.body).timeout(timeout);
+        let response = sending.send().await.map_err(platform_error)?;
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        Ok(PlatformResponse { status, headers, body: read_body(response).await? })
+    }
+}
+
+/// An error as what the caller has to know, without the address, which may hold a token.
+fn platform_error(error: reqwest::Error) -> PlatformError {
+    let nothing_written = error.is_builder() || error.is_connect();
+    let source = Box::new(error.without_url());
+    if nothing_written { PlatformError::Unreachable(source) } else { PlatformError::AnswerLost(source) }
+}
+
+async fn read_body(mut response: reqwest::Response) -> Result<Bytes, PlatformError> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(platform_error)? {
+        if body.len() + chunk.len() > MAX_RESPONSE {
+            return Err(PlatformError::AnswerLost("the answer is larger than the limit".into()));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(Bytes::from(body))
+}

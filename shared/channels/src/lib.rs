@@ -1,3 +1,42 @@
-//! The outside worlds: a folder each, with verify, inbound, outbound and client.
+//! The outside worlds: a folder each, with verify (who may come in), inbound (their words to ours), outbound (ours to
+//! theirs) and client (the requests).
+//!
+//! What is here: signatures, identities, parsing, normalising, splitting, and what each platform's answer means.
+//! What is not: queues, the store, authorisation of senders, rates, sentences shown to people, retries. A channel
+//! fails in two ways only: a [`Refusal`] on the way in, a [`SendError`] on the way out; both are typed by what the
+//! caller must do.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`ingress`] | the request, the answer and the results that all channels share |
+//! | [`telegram`], [`slack`], [`webhook`], [`gateway`], [`cli`] | a channel each |
+//! | [`outbound`] | the configured clients by channel and account, in one exhaustive match |
+//! | [`http`] | the one trait that clients share, and its `reqwest` implementation |
+//! | [`command`] | what a person can tell the runtime itself, as typed text |
 
+pub mod cli;
+pub mod command;
+pub mod gateway;
 pub mod http;
+pub mod ingress;
+mod json;
+pub mod outbound;
+mod secret;
+pub mod slack;
+pub mod telegram;
+pub mod webhook;
+
+pub use ingress::{Arrival, IngressRequest, IngressResponse, Normalised, Refusal};
+pub use outbound::{Handler, Outbound, SendError};
+
+/// Which messages of a chat with several people are for us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Groups {
+    /// Those that name us, answer us or are a command for us.
+    #[default]
+    Mention,
+    /// All.
+    Always,
+    /// None.
+    Never,
+}

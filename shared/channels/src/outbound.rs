@@ -1,0 +1,173 @@
+//! The way out: the configured clients by channel and account, and what a platform's answer means to the caller.
+//!
+//! Not here: order, the ledger, waiting, whether a part is sent again. [`SendError`] is typed by what the caller must
+//! do, so that the delivery needs no knowledge of any platform.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use turnlock_domain::event::{Channel, OutboundEvent};
+use turnlock_domain::text::{is_blank, split};
+
+use crate::{cli, gateway, slack, telegram, webhook};
+
+/// How long one platform call may take.
+pub const CALL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Why a part was not shown, by what the caller must do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SendError {
+    /// Not carried out. Send the same again, no call to this chat before the time is over.
+    #[error("the platform asks to wait {} s", .0.as_secs())]
+    RetryAfter(Duration),
+    /// Not carried out, or repeating it is harmless (an edit). Send the same again with growing waits.
+    #[error("the platform is unavailable: {0}")]
+    Transient(String),
+    /// It may have been carried out: the ledger marks the part `uncertain` and its policy decides.
+    #[error("the outcome is unknown: {0}")]
+    Unknown(String),
+    /// The chat takes nothing from us any more (blocked, removed, archived). Permanent until somebody writes there.
+    #[error("the chat cannot be reached: {reason}")]
+    ChatGone {
+        /// The platform's word for it.
+        reason: String,
+    },
+    /// The chat has another id now. Store the alias, send once more to `to`.
+    #[error("the chat has moved to {to}")]
+    Migrated {
+        /// The new chat id.
+        to: String,
+    },
+    /// The part is longer than the platform takes. Halve it and send the halves.
+    #[error("the part is too long")]
+    TooLong,
+    /// The thread is gone, the chat is not. Send once more to the same chat without the thread; never anywhere else.
+    #[error("the thread is gone")]
+    ThreadGone,
+    /// The message to edit is gone or cannot be edited. Post anew, once.
+    #[error("the message cannot be edited")]
+    EditGone,
+    /// Refused for good. Sending it again does not help.
+    #[error("the platform refused it: {code}")]
+    Rejected {
+        /// The platform's code or description.
+        code: String,
+    },
+    /// Nothing is configured that could send it.
+    #[error("no client is configured for this channel and account")]
+    NoHandler,
+}
+
+/// Who shows the events of a channel and account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Handler {
+    /// A client of this crate, by a request to the platform.
+    Platform,
+    /// An item in the store that the caller reads (gateway, terminal): the application writes it.
+    Store,
+    /// Nobody: only observers see them.
+    None,
+}
+
+/// The configured clients by account.
+#[derive(Debug, Default)]
+pub struct Outbound {
+    telegram: BTreeMap<String, telegram::Client>,
+    slack: BTreeMap<String, slack::Client>,
+    webhook: BTreeMap<String, webhook::Client>,
+}
+
+impl Outbound {
+    /// No clients yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The same with a Telegram bot's client; its account is its key.
+    #[must_use]
+    pub fn with_telegram(mut self, client: telegram::Client) -> Self {
+        self.telegram.insert(client.account().to_owned(), client);
+        self
+    }
+
+    /// The same with a Slack app's client; its account is its key.
+    #[must_use]
+    pub fn with_slack(mut self, client: slack::Client) -> Self {
+        self.slack.insert(client.account().to_owned(), client);
+        self
+    }
+
+    /// The same with a webhook source's client; its account is its key.
+    #[must_use]
+    pub fn with_webhook(mut self, client: webhook::Client) -> Self {
+        self.webhook.insert(client.account().to_owned(), client);
+        self
+    }
+
+    /// Who shows the events of `channel` and `account`.
+    #[must_use]
+    pub fn handler(&self, channel: Channel, account: &str) -> Handler {
+        let configured = match channel {
+            Channel::Telegram => self.telegram.contains_key(account),
+            Channel::Slack => self.slack.contains_key(account),
+            Channel::Webhook => self.webhook.contains_key(account),
+            Channel::Gateway | Channel::Cli => return Handler::Store,
+            Channel::Cron | Channel::Unknown => false,
+        };
+        if configured { Handler::Platform } else { Handler::None }
+    }
+
+    /// The parts in which `event` is shown, each within its channel's limit. A text that is not empty has at least one;
+    /// an event without text has none.
+    #[must_use]
+    pub fn render(&self, event: &OutboundEvent) -> Vec<String> {
+        match event.channel {
+            Channel::Telegram => telegram::render(event),
+            Channel::Slack => slack::render(event),
+            Channel::Webhook => webhook::render(event),
+            Channel::Gateway => gateway::render(event),
+            Channel::Cli => cli::render(event),
+            Channel::Cron | Channel::Unknown => Vec::new(),
+        }
+    }
+
+    /// Shows one rendered part of `event`, or puts it in place of the platform message `edit`; returns the platform
+    /// message's id. A part after the first is sent with the event's `reply_to_id` cleared, else each part quotes.
+    ///
+    /// # Errors
+    /// [`SendError`], by what the caller must do.
+    pub async fn send_part(&self, event: &OutboundEvent, part: &str, edit: Option<&str>) -> Result<String, SendError> {
+        let account = event.account.as_str();
+        match event.channel {
+            Channel::Telegram => match self.telegram.get(account) {
+                Some(client) => client.send(event, part, edit).await,
+                None => Err(SendError::NoHandler),
+            },
+            Channel::Slack => match self.slack.get(account) {
+                Some(client) => client.send(event, part, edit).await,
+                None => Err(SendError::NoHandler),
+            },
+            Channel::Webhook => match self.webhook.get(account) {
+                Some(client) => client.send(event, part, edit).await,
+                None => Err(SendError::NoHandler),
+            },
+            Channel::Gateway | Channel::Cli | Channel::Cron | Channel::Unknown => Err(SendError::NoHandler),
+        }
+    }
+}
+
+/// What stands for a text of nothing but invisible characters: platforms refuse an empty message, and somebody waits.
+const INVISIBLE: &str = "…";
+
+/// `text` in parts of at most `max` by `measure`, each written out by `write`. A part that would show nothing is left
+/// out, but a text that is not empty always has a part.
+pub(crate) fn parts(text: &str, max: usize, measure: fn(&str) -> usize, write: fn(&str) -> String) -> Vec<String> {
+    if text.is_empty() {
+        return Vec::new();
+    }
+    if is_blank(text) {
+        return vec![INVISIBLE.to_owned()];
+    }
+    split(text, max, measure).into_iter().filter(|part| !is_blank(part)).map(write).collect()
+}

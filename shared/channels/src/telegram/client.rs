@@ -1,0 +1,186 @@
+//! Requests to the Bot API, and what its answers mean ("Making requests": `ok`, `error_code`, `description`,
+//! `parameters`). The descriptions that are told apart are those of the public server's source (tdlib/telegram-bot-api).
+//!
+//! No send method has an idempotency key: a send without an answer, or with a 5xx, has an unknown outcome. An edit may
+//! be repeated: its outcome is the same.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Value, json};
+use turnlock_domain::event::{Channel, OutboundEvent};
+
+use crate::http::{PlatformError, PlatformHttp, PlatformRequest, PlatformResponse};
+use crate::json;
+use crate::outbound::{CALL_TIMEOUT, SendError};
+
+/// The public Bot API server.
+pub const DEFAULT_BASE_URL: &str = "https://api.telegram.org";
+
+/// How long to wait when a 429 does not say.
+const DEFAULT_WAIT: Duration = Duration::from_secs(5);
+
+/// The client of one bot.
+#[derive(Clone)]
+pub struct Client {
+    account: String,
+    token: SecretString,
+    base_url: String,
+    http: Arc<dyn PlatformHttp>,
+}
+
+impl Client {
+    /// A client for the bot called `account`; `base_url` is [`DEFAULT_BASE_URL`] or a server of one's own.
+    #[must_use]
+    pub fn new(http: Arc<dyn PlatformHttp>, account: &str, token: SecretString, base_url: &str) -> Self {
+        Self { account: account.to_owned(), token, base_url: base_url.trim_end_matches('/').to_owned(), http }
+    }
+
+    /// The bot's account.
+    #[must_use]
+    pub fn account(&self) -> &str {
+        &self.account
+    }
+
+    /// Sends `part`, or edits the message `edit` into it; returns the message's id.
+    ///
+    /// # Errors
+    /// [`SendError`], by what the caller must do.
+    pub async fn send(&self, event: &OutboundEvent, part: &str, edit: Option<&str>) -> Result<String, SendError> {
+        let (method, arguments) = match edit {
+            Some(message) => ("editMessageText", edit_arguments(event, part, message)),
+            None => ("sendMessage", send_arguments(event, part)),
+        };
+        match self.http.send(self.request(method, &arguments), CALL_TIMEOUT).await {
+            Ok(response) => read(&response, edit),
+            Err(PlatformError::Unreachable(_)) => Err(SendError::Transient("unreachable".to_owned())),
+            Err(PlatformError::AnswerLost(_)) => Err(unclear(edit, "answer lost")),
+        }
+    }
+
+    fn request(&self, method: &str, arguments: &Value) -> PlatformRequest {
+        let mut headers = HeaderMap::new();
+        headers.insert(http::header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        PlatformRequest {
+            channel: Channel::Telegram,
+            account: self.account.clone(),
+            method: method.to_owned(),
+            url: format!("{}/bot{}/{method}", self.base_url, self.token.expose_secret()),
+            headers,
+            body: Bytes::from(arguments.to_string()),
+        }
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("telegram::Client").field("account", &self.account).finish_non_exhaustive()
+    }
+}
+
+fn send_arguments(event: &OutboundEvent, part: &str) -> Value {
+    let mut arguments = address(event);
+    arguments["text"] = json!(part);
+    // Telegram refuses the id of the General topic ("message thread not found"): it is the chat itself.
+    if let Some(thread) = event.thread_id.as_deref().filter(|thread| *thread != super::message::GENERAL_TOPIC) {
+        arguments["message_thread_id"] = number(thread);
+    }
+    if let Some(message) = event.reply_to_id.as_deref() {
+        arguments["reply_parameters"] = json!({ "message_id": number(message), "allow_sending_without_reply": true });
+    }
+    arguments
+}
+
+fn edit_arguments(event: &OutboundEvent, part: &str, message: &str) -> Value {
+    let mut arguments = address(event);
+    arguments["text"] = json!(part);
+    arguments["message_id"] = number(message);
+    arguments
+}
+
+/// The chat, and the business connection where the chat id names one (`connection/chat`).
+fn address(event: &OutboundEvent) -> Value {
+    match event.chat_id.split_once('/') {
+        Some((connection, chat)) => json!({ "business_connection_id": connection, "chat_id": number(chat) }),
+        None => json!({ "chat_id": number(&event.chat_id) }),
+    }
+}
+
+/// Ids are numbers; what is not (`@channelname`) goes as text.
+fn number(id: &str) -> Value {
+    id.parse::<i64>().map_or_else(|_| json!(id), |id| json!(id))
+}
+
+fn unclear(edit: Option<&str>, what: &str) -> SendError {
+    match edit {
+        Some(_) => SendError::Transient(what.to_owned()),
+        None => SendError::Unknown(what.to_owned()),
+    }
+}
+
+fn read(response: &PlatformResponse, edit: Option<&str>) -> Result<String, SendError> {
+    let body = serde_json::from_slice::<Value>(&response.body).unwrap_or_default();
+    let ok = body.get("ok").and_then(Value::as_bool);
+    if ok == Some(true) {
+        let id = json::integer(&body, "/result/message_id").map(|id| id.to_string());
+        return id.or_else(|| edit.map(str::to_owned)).ok_or_else(|| unclear(edit, "no message id in the answer"));
+    }
+    // Behind a proxy the body may be no JSON at all: then the HTTP status has to do.
+    let code = json::integer(&body, "/error_code").unwrap_or_else(|| i64::from(response.status));
+    let description = json::string(&body, "/description").unwrap_or_default();
+    match code {
+        400 => bad_request(&body, description, edit),
+        403 => Err(SendError::ChatGone { reason: short(description) }),
+        413 => Err(SendError::TooLong),
+        429 => Err(SendError::RetryAfter(wait(&body, response))),
+        401..=499 => Err(SendError::Rejected { code: format!("{code} {}", short(description)).trim_end().to_owned() }),
+        _ => Err(unclear(edit, &format!("status {code}"))),
+    }
+}
+
+fn bad_request(body: &Value, description: &str, edit: Option<&str>) -> Result<String, SendError> {
+    if let Some(to) = json::integer(body, "/parameters/migrate_to_chat_id") {
+        return Err(SendError::Migrated { to: to.to_string() });
+    }
+    let lower = description.to_lowercase();
+    let says = |parts: &[&str]| parts.iter().any(|part| lower.contains(part));
+    if let Some(message) = edit.filter(|_| says(&["message is not modified"])) {
+        return Ok(message.to_owned());
+    }
+    Err(if says(&["message is too long", "message_too_long"]) {
+        SendError::TooLong
+    } else if says(&["message thread not found", "topic_deleted", "topic_closed", "topic_id_invalid"]) {
+        SendError::ThreadGone
+    } else if edit.is_some() && says(&["message to edit not found", "message can't be edited", "message_id_invalid"]) {
+        SendError::EditGone
+    } else if says(&[
+        "chat not found",
+        "peer_id_invalid",
+        "not enough rights to send",
+        "no rights to send",
+        "chat_write_forbidden",
+        "user_is_blocked",
+    ]) {
+        SendError::ChatGone { reason: short(description) }
+    } else {
+        SendError::Rejected { code: format!("400 {}", short(description)).trim_end().to_owned() }
+    })
+}
+
+fn wait(body: &Value, response: &PlatformResponse) -> Duration {
+    json::integer(body, "/parameters/retry_after")
+        .and_then(|seconds| u64::try_from(seconds).ok())
+        .map(Duration::from_secs)
+        .or_else(|| crate::http::retry_after(&response.headers))
+        .unwrap_or(DEFAULT_WAIT)
+}
+
+/// A description as a code: without its prefix, bounded.
+fn short(description: &str) -> String {
+    let text = description.trim_start_matches("Bad Request: ").trim_start_matches("Forbidden: ");
+    text.chars().filter(|c| !c.is_control()).take(120).collect()
+}

@@ -1,0 +1,3 @@
+//! One message.
+/// The General topic.
+pub(super) const GENERAL_TOPIC: &str = "1";

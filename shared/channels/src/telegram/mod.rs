@@ -1,0 +1,31 @@
+//! Telegram bots (Bot API, core.telegram.org/bots/api): webhook updates in, `sendMessage` and `editMessageText` out.
+//!
+//! Not here: `setWebhook` and other administration, files, albums as one event, buttons, formatted text. Those updates
+//! are told apart and ignored by name, so that Telegram never redelivers what we do not want.
+
+mod client;
+mod inbound;
+mod media;
+mod message;
+mod outbound;
+mod verify;
+
+pub use client::{Client, DEFAULT_BASE_URL};
+pub use inbound::{MAX_BODY, normalise, receive};
+pub use outbound::{MAX_UNITS, render};
+pub use verify::{SECRET_HEADER, sign_headers, verify};
+
+use crate::Groups;
+
+/// One of our bots.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bot {
+    /// The account's name in our configuration.
+    pub account: String,
+    /// The bot's user id: the number before the colon of its token.
+    pub bot_id: i64,
+    /// The bot's username, without the `@`.
+    pub username: String,
+    /// Which messages of groups and channels are for it.
+    pub groups: Groups,
+}
