@@ -1,1 +1,29 @@
-//! (to be written)
+//! What Turnlock does: the use cases, as functions over ports and values. Every Lambda function and the one-process host
+//! call these; nothing here knows which.
+//!
+//! | module | does |
+//! |---|---|
+//! | [`ingress`] | HTTP request → verify → normalise → [`admit`] → HTTP answer |
+//! | [`admit`] | rate, backpressure, who may talk, the send to the inbound queue, clear answers |
+//! | [`turn`] | context stage, inference stage, response stage, commit, dispatch of what is owed |
+//! | [`deliver`] | outbound events to their channels, through the ledger, with observers beside |
+//! | [`control`] | stop, status, help: what must not wait behind queued messages |
+//! | [`jobs`] | derived work: consolidation, memory review |
+//! | [`dead_letter`] | what a queue gave up: send what was committed, answer for what was not |
+//! | [`api`] | the HTTP API: messages, events, streams, sessions |
+//! | [`words`] | every sentence shown to a user, by language |
+//! | [`send`] | events and jobs as queue messages |
+//! | [`journal_line`] | the one log line of an event |
+
+pub mod admit;
+pub mod api;
+pub mod control;
+pub mod dead_letter;
+pub mod deliver;
+pub mod ingress;
+pub mod jobs;
+pub mod journal_line;
+pub mod send;
+pub mod settings;
+pub mod turn;
+pub mod words;

@@ -1,1 +1,240 @@
-//! (to be written)
+//! The steps of a turn in progress, stored as they happen, so that a successor resumes and repeats nothing.
+//!
+//! A step is written in one transaction with the head (owner, fence, no stop); a result is put once into its call's own
+//! slot, by the worker that ran the call or by a successor's verdict `unknown`, whichever comes first.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use aws_sdk_dynamodb::types::{ReturnValuesOnConditionCheckFailure, Update};
+use serde::{Deserialize, Serialize};
+use turnlock_domain::envelope::Position;
+use turnlock_domain::ids::EventId;
+use turnlock_domain::message::Block;
+use turnlock_domain::session::SessionKey;
+use turnlock_domain::time::Millis;
+use turnlock_domain::turn::Usage;
+
+use crate::error::StoreError;
+use crate::item::{from_item, ms, n, s, text, to_item};
+use crate::request::{Conditional, Reason, Transaction};
+use crate::sessions::{Head, Lock, put, update};
+use crate::{MARKER_LIFETIME, Store, keys};
+
+/// The most journal items that are read: 40 steps with a handful of results each.
+const MAX_ITEMS: i32 = 1000;
+
+/// What the model said in one step: its blocks, tool uses among them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// The step's number, from 1.
+    pub step: u32,
+    /// The model's output, reasoning and all.
+    pub output: Vec<Block>,
+    /// Tokens it took.
+    #[serde(default)]
+    pub usage: Usage,
+}
+
+/// What became of one call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CallResult {
+    /// What the model reads.
+    pub content: Vec<Block>,
+    /// Whether it is an error.
+    #[serde(default)]
+    pub is_error: bool,
+    /// How the call ended, for logs and replays.
+    pub outcome: CallOutcome,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallOutcome {
+    /// It ran.
+    Ok,
+    /// It ran and failed, or could not run.
+    Error,
+    /// It was not allowed to run.
+    Refused,
+    /// It was started by a worker that died: nobody knows.
+    Unknown,
+}
+
+/// A turn's journal.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Journal {
+    /// The steps, in order.
+    pub steps: Vec<Step>,
+    /// The results, by step and call.
+    pub results: BTreeMap<(u32, u32), CallResult>,
+}
+
+/// What writing a step came to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum StepWritten {
+    /// It is in the journal.
+    Written,
+    /// A stop reaches the event.
+    Stopped,
+    /// The lock is somebody else's.
+    LockLost,
+}
+
+/// What putting a result came to.
+#[derive(Debug, PartialEq)]
+pub enum ResultSlot {
+    /// The slot holds this result.
+    Mine,
+    /// It held another one already, which counts.
+    Taken(CallResult),
+}
+
+#[derive(Serialize, Deserialize)]
+struct StepItem {
+    owner: String,
+    fence: u64,
+    body: String,
+    at: Millis,
+}
+
+impl Store {
+    /// Stores a step and renews the lease, if the lock is mine and no stop reaches the event.
+    ///
+    /// # Errors
+    /// [`StoreError`]; the same step may be written again.
+    pub async fn write_step(
+        &self,
+        lock: &Lock,
+        position: &Position,
+        step: &Step,
+        lease: Duration,
+    ) -> Result<StepWritten, StoreError> {
+        let now = self.clock().now_ms();
+        let refused = |error: aws_sdk_dynamodb::error::BuildError| StoreError::Refused {
+            operation: "TransactWriteItems",
+            source: error.into(),
+        };
+        let (pk, sk) = keys::head(&lock.session);
+        let head = Update::builder()
+            .table_name(&*self.table)
+            .key(keys::PK, s(pk))
+            .key(keys::SK, s(sk))
+            .update_expression("SET step = :step, lease_until = :lease")
+            .condition_expression(
+                "#owner = :owner AND fence = :fence AND (attribute_not_exists(stop_before) OR stop_before <= :position)",
+            )
+            .expression_attribute_names("#owner", "owner")
+            .expression_attribute_values(":owner", s(&lock.owner))
+            .expression_attribute_values(":fence", n(lock.fence))
+            .expression_attribute_values(":position", s(position.as_str()))
+            .expression_attribute_values(":step", n(step.step))
+            .expression_attribute_values(":lease", ms(now + lease))
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .build()
+            .map_err(refused)?;
+        let item = StepItem { owner: lock.owner.clone(), fence: lock.fence, body: json(&lock.event, step)?, at: now };
+        let key = keys::journal_step(&lock.session, &lock.event, step.step);
+        let item = to_item("journal step", key, &item, Some(now.ttl(MARKER_LIFETIME)))?;
+        let token = format!("step {} {} {} {}", lock.event, lock.owner, lock.fence, step.step);
+        match self.transact(vec![update(head), put(self.put_new(item)?)], &token).await? {
+            Transaction::Done => Ok(StepWritten::Written),
+            Transaction::Cancelled(reasons) => step_refusal(lock, position, step, reasons),
+        }
+    }
+
+    /// Puts a call's result into its slot unless there is one.
+    ///
+    /// # Errors
+    /// [`StoreError`]; the same result may be put again.
+    pub async fn write_result(
+        &self,
+        lock: &Lock,
+        step: u32,
+        call: u32,
+        result: &CallResult,
+    ) -> Result<ResultSlot, StoreError> {
+        let now = self.clock().now_ms();
+        let item = StepItem { owner: lock.owner.clone(), fence: lock.fence, body: json(&lock.event, result)?, at: now };
+        let key = keys::journal_result(&lock.session, &lock.event, step, call);
+        let item = to_item("journal result", key, &item, Some(now.ttl(MARKER_LIFETIME)))?;
+        let request = self
+            .put_item(item)
+            .condition_expression("attribute_not_exists(pk)")
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+        match self.put(request).await? {
+            Conditional::Met(_) => Ok(ResultSlot::Mine),
+            Conditional::Failed(old) => {
+                let old: StepItem = from_item("journal result", old.unwrap_or_default())?;
+                if old.owner == lock.owner {
+                    return Ok(ResultSlot::Mine);
+                }
+                Ok(ResultSlot::Taken(parse(&lock.event, &old.body)?))
+            }
+        }
+    }
+
+    /// The journal of an event.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn journal(&self, session: &SessionKey, event: &EventId) -> Result<Journal, StoreError> {
+        let prefix = keys::journal_prefix(event);
+        let request = self
+            .query()
+            .key_condition_expression("pk = :pk AND begins_with(sk, :prefix)")
+            .expression_attribute_values(":pk", s(keys::session_partition(session)))
+            .expression_attribute_values(":prefix", s(&prefix))
+            .limit(MAX_ITEMS);
+        let mut journal = Journal::default();
+        for item in self.query_page(request).await? {
+            let place = text(&item, keys::SK).and_then(|sk| sk.strip_prefix(&prefix)).and_then(place);
+            let item: StepItem = from_item("journal item", item)?;
+            match place {
+                Some((_, None)) => journal.steps.push(parse(event, &item.body)?),
+                Some((step, Some(call))) => {
+                    journal.results.insert((step, call), parse(event, &item.body)?);
+                }
+                None => return Err(StoreError::corrupt("journal item", event, "its key is none of ours")),
+            }
+        }
+        Ok(journal)
+    }
+}
+
+/// `0003` is step 3, `0003#R#001` its call 1.
+fn place(rest: &str) -> Option<(u32, Option<u32>)> {
+    match rest.split_once("#R#") {
+        None => Some((rest.parse().ok()?, None)),
+        Some((step, call)) => Some((step.parse().ok()?, Some(call.parse().ok()?))),
+    }
+}
+
+fn step_refusal(
+    lock: &Lock,
+    position: &Position,
+    step: &Step,
+    mut reasons: Vec<Reason>,
+) -> Result<StepWritten, StoreError> {
+    let mut reason = |index: usize| reasons.get_mut(index).map(std::mem::take).unwrap_or_default();
+    let (head, item) = (reason(0), reason(1));
+    if head.condition_failed {
+        let head: Head = from_item("session head", head.item.unwrap_or_default())?;
+        let mine = head.owner.as_deref() == Some(&lock.owner) && head.fence == lock.fence;
+        return Ok(if mine && head.stops(position) { StepWritten::Stopped } else { StepWritten::LockLost });
+    }
+    let old: StepItem = from_item("journal step", item.item.unwrap_or_default())?;
+    if old.owner == lock.owner && old.fence == lock.fence {
+        return Ok(StepWritten::Written);
+    }
+    Err(StoreError::corrupt("journal step", &lock.event, format!("step {} is another worker's", step.step)))
+}
+
+fn json(event: &EventId, value: &impl Serialize) -> Result<String, StoreError> {
+    serde_json::to_string(value).map_err(|error| StoreError::corrupt("journal item", event, error))
+}
+
+fn parse<T: serde::de::DeserializeOwned>(event: &EventId, body: &str) -> Result<T, StoreError> {
+    serde_json::from_str(body).map_err(|error| StoreError::corrupt("journal item", event, error))
+}

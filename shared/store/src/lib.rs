@@ -53,7 +53,7 @@ pub use error::StoreError;
 pub const MARKER_LIFETIME: std::time::Duration = std::time::Duration::from_secs(35 * 24 * 3600);
 /// How long ledgers and job claims live: longer than markers, so that a late relay is still recognised.
 pub const LEDGER_LIFETIME: std::time::Duration = std::time::Duration::from_secs(40 * 24 * 3600);
-/// The layout of the items this code writes; a head of a later layout is left alone.
+/// The layout of the items this code writes. Items of later layouts are read as far as this version knows them.
 pub const LAYOUT: u32 = 1;
 
 /// The table. Cheap to clone.

@@ -1,1 +1,523 @@
-//! (to be written)
+//! The session head: one writer by a lock with a lease and a fence, the unfinished event, the stop, and the commit.
+//!
+//! The lock is the truth (the queue's group only keeps the order). Every write under it compares the random owner id
+//! **and** the fence; both stand in the item, so a repetition after a lost answer recognises itself in the old image.
+//! Times are absolute milliseconds in the item: an expired lease is free for whoever comes, at once.
+
+use std::time::Duration;
+
+use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
+use aws_sdk_dynamodb::types::{Put, ReturnValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update};
+use serde::{Deserialize, Serialize};
+use turnlock_domain::commit::{Draft, Marker, Written};
+use turnlock_domain::envelope::Position;
+use turnlock_domain::ids::EventId;
+use turnlock_domain::session::SessionKey;
+use turnlock_domain::time::Millis;
+
+use crate::error::StoreError;
+use crate::item::{from_item, ms, n, s};
+use crate::request::{Conditional, Item, Reason, Transaction};
+use crate::{LAYOUT, Store, keys, markers};
+
+/// How long after its end a lease is still respected: clocks of two machines differ.
+pub const LEASE_MARGIN: Duration = Duration::from_secs(5);
+
+/// The session head as it is stored.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Head {
+    /// The layout it was written in.
+    pub layout: u32,
+    /// Who holds the lock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// How often the lock has been acquired.
+    pub fence: u64,
+    /// When the lock ends by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease_until: Option<Millis>,
+    /// The event whose turn is not committed yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unfinished: Option<EventId>,
+    /// When that event was accepted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unfinished_accepted_at: Option<Millis>,
+    /// That event without its content, as JSON: where to answer it if it has to be given up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unfinished_route: Option<String>,
+    /// How many receives of that event ended without progress.
+    pub attempts: u32,
+    /// The last journal step of that event; 0 = no journal.
+    pub step: u32,
+    /// The event whose receives are noted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub noted_event: Option<EventId>,
+    /// How many of its receives are accounted for.
+    pub noted_receives: u32,
+    /// How many times the session was reset.
+    pub generation: u32,
+    /// How many messages the generation has.
+    pub message_count: u64,
+    /// How many of them long-term memory has taken in.
+    pub boundary: u64,
+    /// Events before this place are stopped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_before: Option<Position>,
+    /// When the last turn was committed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_commit_at: Option<Millis>,
+    /// Tool calls since the last review.
+    pub tool_calls: u32,
+    /// Whether the intro has been said.
+    pub introduced: bool,
+    /// The consolidation that is queued or running.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claim_job: Option<String>,
+    /// Its worker.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claim_worker: Option<String>,
+    /// When the claim ends by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claim_until: Option<Millis>,
+    /// How often it failed.
+    pub claim_failures: u32,
+    /// The message count at the last failure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claim_failed_count: Option<u64>,
+}
+
+impl Head {
+    /// Receives of `event` that are accounted for.
+    #[must_use]
+    pub fn noted(&self, event: &EventId) -> u32 {
+        if self.noted_event.as_ref() == Some(event) { self.noted_receives } else { 0 }
+    }
+
+    /// Whether a stop reaches an event at `position`.
+    #[must_use]
+    pub fn stops(&self, position: &Position) -> bool {
+        self.stop_before.as_ref().is_some_and(|stop| position < stop)
+    }
+}
+
+/// The lock on a session, as its holder knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lock {
+    /// The session.
+    pub session: SessionKey,
+    /// The event it was taken for.
+    pub event: EventId,
+    /// The holder's random id.
+    pub owner: String,
+    /// The fence it was acquired under.
+    pub fence: u64,
+}
+
+/// What is needed to acquire a session.
+#[derive(Debug)]
+pub struct Acquire<'a> {
+    /// The session.
+    pub session: &'a SessionKey,
+    /// The event whose turn it is for.
+    pub event: &'a EventId,
+    /// When that event was accepted.
+    pub accepted_at: Millis,
+    /// That event without its content, as JSON.
+    pub route: &'a str,
+    /// A random id, new for every try.
+    pub owner: &'a str,
+    /// How long the lock holds unless renewed.
+    pub lease: Duration,
+    /// Whether a queue has given the event up: then another unfinished event is no obstacle and stays unfinished.
+    pub dead_letter: bool,
+}
+
+/// What acquiring came to.
+#[derive(Debug)]
+pub enum Acquired {
+    /// The lock is mine; the head as it is now.
+    Mine(Lock, Box<Head>),
+    /// It is not; the head as it is.
+    Busy(Box<Head>),
+}
+
+/// What renewing a lease came to.
+#[derive(Debug)]
+pub enum Renewed {
+    /// The lease goes on; the head as it is now.
+    Kept(Box<Head>),
+    /// The lock is somebody else's.
+    Lost,
+}
+
+/// How a lock is given up without a commit.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Release {
+    /// Whether the event is finished, because its marker was found.
+    pub finished: bool,
+    /// Whether this receive made progress, or did not count.
+    pub reset_attempts: bool,
+    /// How many receives of the event are accounted for now.
+    pub receives: u32,
+}
+
+/// What else changes on the head when a turn is committed.
+#[derive(Debug, Clone, Default)]
+pub struct HeadChange {
+    /// The consolidation that the turn owes: its id, and when the claim ends by itself.
+    pub claim: Option<(String, Millis)>,
+    /// Tool calls since the last review, after this turn.
+    pub tool_calls: u32,
+    /// Whether the intro has been said.
+    pub introduced: bool,
+}
+
+/// Why a commit was refused. Nothing of the draft is in the history then.
+#[derive(Debug)]
+pub enum CommitRefused {
+    /// The event is committed already, by another worker: its marker decides.
+    AlreadyCommitted(Box<Marker>),
+    /// A stop reaches the event: what there is may be committed with the mark.
+    Stopped,
+    /// The lock is somebody else's.
+    LockLost,
+}
+
+impl Store {
+    /// Takes the session's lock for an event, if the lock is free or its lease over, and no other event is unfinished.
+    ///
+    /// # Errors
+    /// [`StoreError`]; a lock that was taken by a request whose answer was lost ends with its lease.
+    pub async fn acquire(&self, want: &Acquire<'_>) -> Result<Acquired, StoreError> {
+        let outcome = self.update(self.acquire_request(want)).await?;
+        let (item, mine) = match outcome {
+            Conditional::Met(item) => (item, true),
+            Conditional::Failed(item) => (item, false),
+        };
+        let head: Head = from_item("session head", item.unwrap_or_default())?;
+        if mine || head.owner.as_deref() == Some(want.owner) {
+            let lock = Lock {
+                session: want.session.clone(),
+                event: want.event.clone(),
+                owner: want.owner.to_owned(),
+                fence: head.fence,
+            };
+            return Ok(Acquired::Mine(lock, Box::new(head)));
+        }
+        Ok(Acquired::Busy(Box::new(head)))
+    }
+
+    fn acquire_request(&self, want: &Acquire<'_>) -> UpdateItemFluentBuilder {
+        let now = self.clock().now_ms();
+        let (pk, sk) = keys::head(want.session);
+        let mut sets = "SET #owner = :owner, lease_until = :lease, fence = if_not_exists(fence, :zero) + :one, \
+                        layout = if_not_exists(layout, :layout), generation = if_not_exists(generation, :zero), \
+                        message_count = if_not_exists(message_count, :zero), boundary = if_not_exists(boundary, :zero)"
+            .to_owned();
+        let mut condition = "(attribute_not_exists(#owner) OR lease_until < :over)".to_owned();
+        let mut request = self
+            .update_item(pk, sk)
+            .expression_attribute_names("#owner", "owner")
+            .expression_attribute_values(":owner", s(want.owner))
+            .expression_attribute_values(":lease", ms(now + want.lease))
+            .expression_attribute_values(":over", ms(now - LEASE_MARGIN))
+            .expression_attribute_values(":zero", n(0))
+            .expression_attribute_values(":one", n(1))
+            .expression_attribute_values(":layout", n(LAYOUT));
+        if !want.dead_letter {
+            sets.push_str(
+                ", unfinished = :event, unfinished_accepted_at = :accepted, unfinished_route = :route, \
+                 attempts = if_not_exists(attempts, :zero) + :one",
+            );
+            condition.push_str(" AND (attribute_not_exists(unfinished) OR unfinished = :event)");
+            request = request
+                .expression_attribute_values(":event", s(want.event.as_str()))
+                .expression_attribute_values(":accepted", ms(want.accepted_at))
+                .expression_attribute_values(":route", s(want.route));
+        }
+        request
+            .update_expression(sets)
+            .condition_expression(condition)
+            .return_values(ReturnValue::AllNew)
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+    }
+
+    /// Renews the lease and reads the head on the way.
+    ///
+    /// # Errors
+    /// [`StoreError`]; the lease may or may not have been renewed then.
+    pub async fn renew(&self, lock: &Lock, lease: Duration) -> Result<Renewed, StoreError> {
+        let request = self
+            .under(lock, "SET lease_until = :lease")
+            .expression_attribute_values(":lease", ms(self.clock().now_ms() + lease))
+            .return_values(ReturnValue::AllNew);
+        match self.update(request).await? {
+            Conditional::Met(item) => {
+                Ok(Renewed::Kept(Box::new(from_item("session head", item.unwrap_or_default())?)))
+            }
+            Conditional::Failed(_) => Ok(Renewed::Lost),
+        }
+    }
+
+    /// Gives the lock up without a commit. A lock that is somebody else's by now is left alone.
+    ///
+    /// # Errors
+    /// [`StoreError`]; the lock then ends with its lease.
+    pub async fn release(&self, lock: &Lock, how: Release) -> Result<(), StoreError> {
+        let mut expression = String::new();
+        if how.finished {
+            expression.push_str("REMOVE #owner, lease_until, ");
+            expression.push_str(UNFINISHED);
+        } else {
+            expression.push_str("SET noted_event = :event, noted_receives = :receives");
+            if how.reset_attempts {
+                expression.push_str(", attempts = :zero");
+            }
+            expression.push_str(" REMOVE #owner, lease_until");
+        }
+        let mut request = self.under(lock, &expression);
+        if !how.finished {
+            request = request
+                .expression_attribute_values(":event", s(lock.event.as_str()))
+                .expression_attribute_values(":receives", n(how.receives));
+            if how.reset_attempts {
+                request = request.expression_attribute_values(":zero", n(0));
+            }
+        }
+        self.update(request).await.map(|_| ())
+    }
+
+    /// Gives up a lock that was taken for a dead letter: `unfinished` goes only if it names the lock's own event.
+    ///
+    /// # Errors
+    /// [`StoreError`]; the lock then ends with its lease.
+    pub async fn release_dead_letter(&self, lock: &Lock) -> Result<(), StoreError> {
+        self.update(self.under(lock, "REMOVE #owner, lease_until")).await?;
+        self.clear_unfinished(&lock.session, &lock.event).await
+    }
+
+    /// An update that only the lock's holder makes.
+    fn under(&self, lock: &Lock, expression: &str) -> UpdateItemFluentBuilder {
+        let (pk, sk) = keys::head(&lock.session);
+        self.update_item(pk, sk)
+            .update_expression(expression)
+            .condition_expression("#owner = :owner AND fence = :fence")
+            .expression_attribute_names("#owner", "owner")
+            .expression_attribute_values(":owner", s(&lock.owner))
+            .expression_attribute_values(":fence", n(lock.fence))
+    }
+
+    /// Clears `unfinished` if it still names `event` and nobody holds the lock: its marker is there (trace V1).
+    ///
+    /// # Errors
+    /// [`StoreError`]; the next one that finds it busy clears it.
+    pub async fn clear_unfinished(&self, session: &SessionKey, event: &EventId) -> Result<(), StoreError> {
+        let (pk, sk) = keys::head(session);
+        let request = self
+            .update_item(pk, sk)
+            .update_expression(format!("REMOVE {UNFINISHED}"))
+            .condition_expression("unfinished = :event AND (attribute_not_exists(#owner) OR lease_until < :over)")
+            .expression_attribute_names("#owner", "owner")
+            .expression_attribute_values(":event", s(event.as_str()))
+            .expression_attribute_values(":over", ms(self.clock().now_ms() - LEASE_MARGIN));
+        self.update(request).await.map(|_| ())
+    }
+
+    /// Notes that `receives` receives of `event` are accounted for, without the lock (trace V3).
+    ///
+    /// # Errors
+    /// [`StoreError`]; the next receive notes more.
+    pub async fn note_receives(
+        &self,
+        session: &SessionKey,
+        event: &EventId,
+        receives: u32,
+    ) -> Result<(), StoreError> {
+        let (pk, sk) = keys::head(session);
+        let request = self
+            .update_item(pk, sk)
+            .update_expression("SET noted_event = :event, noted_receives = :receives")
+            .condition_expression("attribute_exists(pk)")
+            .expression_attribute_values(":event", s(event.as_str()))
+            .expression_attribute_values(":receives", n(receives));
+        self.update(request).await.map(|_| ())
+    }
+
+    /// Stores a stop: everything before `position` ends. Only ever later. Returns the head as it is now.
+    ///
+    /// # Errors
+    /// [`StoreError`]; storing it again is harmless.
+    pub async fn stop(&self, session: &SessionKey, position: &Position) -> Result<Head, StoreError> {
+        let (pk, sk) = keys::head(session);
+        let request = self
+            .update_item(pk, sk)
+            .update_expression(
+                "SET stop_before = :stop, layout = if_not_exists(layout, :layout), \
+                 fence = if_not_exists(fence, :zero), generation = if_not_exists(generation, :zero), \
+                 message_count = if_not_exists(message_count, :zero), boundary = if_not_exists(boundary, :zero)",
+            )
+            .condition_expression("attribute_not_exists(stop_before) OR stop_before < :stop")
+            .expression_attribute_values(":stop", s(position.as_str()))
+            .expression_attribute_values(":layout", n(LAYOUT))
+            .expression_attribute_values(":zero", n(0))
+            .return_values(ReturnValue::AllNew)
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+        match self.update(request).await? {
+            Conditional::Met(item) | Conditional::Failed(item) => from_item("session head", item.unwrap_or_default()),
+        }
+    }
+
+    /// The head as it is; `None` for a session that never was.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn head(&self, session: &SessionKey) -> Result<Option<Head>, StoreError> {
+        let (pk, sk) = keys::head(session);
+        self.get(self.get_item(pk, sk)).await?.map(|item| from_item("session head", item)).transpose()
+    }
+
+    /// Writes a draft in one transaction: the head, the turn's item, the event's marker. `position` is the event's
+    /// place where a stop must refuse the commit; `None` commits in spite of a stop.
+    ///
+    /// # Errors
+    /// [`StoreError`]; the same draft may be written again: what an earlier sending did is recognised.
+    pub async fn commit(
+        &self,
+        draft: &Draft,
+        lock: &Lock,
+        position: Option<&Position>,
+        change: &HeadChange,
+    ) -> Result<Written<CommitRefused>, StoreError> {
+        let sealed = self.seal_turn(draft, lock.fence).await?;
+        let mut actions = vec![update(self.commit_head(draft, lock, position, change)?)];
+        actions.push(put(markers::put_marker(self, &draft.marker())?));
+        if let Some(turn) = sealed {
+            actions.push(put(self.put_new(turn)?));
+        }
+        let token = format!("commit {} {} {}", draft.event_id, lock.owner, lock.fence);
+        match self.transact(actions, &token).await? {
+            Transaction::Done => Ok(Written::Committed),
+            Transaction::Cancelled(reasons) => refusal(draft, lock, position, reasons),
+        }
+    }
+
+    fn commit_head(
+        &self,
+        draft: &Draft,
+        lock: &Lock,
+        position: Option<&Position>,
+        change: &HeadChange,
+    ) -> Result<Update, StoreError> {
+        let reset = matches!(draft.outcome, turnlock_domain::turn::Outcome::Reset);
+        let mut sets = "SET message_count = :count, last_commit_at = :now, tool_calls = :calls, introduced = :introduced"
+            .to_owned();
+        let mut removes = format!("REMOVE #owner, lease_until, {UNFINISHED}");
+        let mut condition = "#owner = :owner AND fence = :fence".to_owned();
+        let (pk, sk) = keys::head(&lock.session);
+        let mut head = Update::builder()
+            .table_name(&*self.table)
+            .key(keys::PK, s(pk))
+            .key(keys::SK, s(sk))
+            .expression_attribute_names("#owner", "owner")
+            .expression_attribute_values(":owner", s(&lock.owner))
+            .expression_attribute_values(":fence", n(lock.fence))
+            .expression_attribute_values(":count", n(draft.first + draft.messages.len() as u64))
+            .expression_attribute_values(":now", ms(draft.at))
+            .expression_attribute_values(":calls", n(change.tool_calls))
+            .expression_attribute_values(
+                ":introduced",
+                aws_sdk_dynamodb::types::AttributeValue::Bool(change.introduced),
+            );
+        if let Some(position) = position {
+            condition.push_str(" AND (attribute_not_exists(stop_before) OR stop_before <= :position)");
+            head = head.expression_attribute_values(":position", s(position.as_str()));
+        }
+        if reset {
+            sets.push_str(", generation = :generation, boundary = :zero");
+            removes.push_str(", claim_job, claim_worker, claim_until, claim_to, claim_failures, claim_failed_count");
+            head = head
+                .expression_attribute_values(":generation", n(draft.generation))
+                .expression_attribute_values(":zero", n(0));
+        } else if let Some((job, until)) = &change.claim {
+            sets.push_str(", claim_job = :job, claim_until = :until");
+            removes.push_str(", claim_worker, claim_to");
+            head = head.expression_attribute_values(":job", s(job)).expression_attribute_values(":until", ms(*until));
+        }
+        head.update_expression(format!("{sets} {removes}"))
+            .condition_expression(condition)
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .build()
+            .map_err(|error| StoreError::Refused { operation: "TransactWriteItems", source: error.into() })
+    }
+
+    /// Puts a new item into a transaction: refused if there is one, whose image decides then.
+    pub(crate) fn put_new(&self, item: Item) -> Result<Put, StoreError> {
+        Put::builder()
+            .table_name(&*self.table)
+            .set_item(Some(item))
+            .condition_expression("attribute_not_exists(pk)")
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .build()
+            .map_err(|error| StoreError::Refused { operation: "TransactWriteItems", source: error.into() })
+    }
+
+    /// The heads of at most `limit` sessions, by key: for the operator's commands and the replay's output.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn sessions(&self, limit: usize) -> Result<Vec<(SessionKey, Head)>, StoreError> {
+        let mut sessions = Vec::new();
+        for item in self.scan("sk = :sk", "HEAD", limit).await? {
+            let pk = crate::item::text(&item, keys::PK).unwrap_or_default().to_owned();
+            if let Some(session) = pk.strip_prefix("S#") {
+                sessions.push((SessionKey::from_text(session), from_item("session head", item)?));
+            }
+        }
+        sessions.sort_by(|a, b| a.0.cmp(&b.0));
+        Ok(sessions)
+    }
+}
+
+/// What goes from the head when the unfinished event is finished.
+const UNFINISHED: &str = "unfinished, unfinished_accepted_at, unfinished_route, attempts, step, noted_event, noted_receives";
+
+pub(crate) fn update(update: Update) -> TransactWriteItem {
+    TransactWriteItem::builder().update(update).build()
+}
+
+pub(crate) fn put(put: Put) -> TransactWriteItem {
+    TransactWriteItem::builder().put(put).build()
+}
+
+/// Reads why a commit was refused: the marker's old image first (it may be ours), then the head's.
+fn refusal(
+    draft: &Draft,
+    lock: &Lock,
+    position: Option<&Position>,
+    mut reasons: Vec<Reason>,
+) -> Result<Written<CommitRefused>, StoreError> {
+    let mut reason = |index: usize| reasons.get_mut(index).map(std::mem::take).unwrap_or_default();
+    let (head, marker, turn) = (reason(0), reason(1), reason(2));
+    if marker.condition_failed
+        && let Some(item) = marker.item
+    {
+        let marker = markers::from_stored(item)?;
+        if marker.event_id() == &draft.event_id && marker.fence() == lock.fence {
+            return Ok(Written::Committed);
+        }
+        return Ok(Written::Refused(CommitRefused::AlreadyCommitted(Box::new(marker))));
+    }
+    if head.condition_failed {
+        let head: Head = from_item("session head", head.item.unwrap_or_default())?;
+        let mine = head.owner.as_deref() == Some(&lock.owner) && head.fence == lock.fence;
+        let stopped = position.is_some_and(|position| head.stops(position));
+        return match (mine, stopped) {
+            (true, true) => Ok(Written::Refused(CommitRefused::Stopped)),
+            (false, _) => Ok(Written::Refused(CommitRefused::LockLost)),
+            (true, false) => Err(StoreError::corrupt("session head", &lock.session, "refused a commit it allows")),
+        };
+    }
+    let what = if turn.condition_failed { "a turn stands where the next one belongs" } else { "no reason was given" };
+    Err(StoreError::corrupt("turn", &lock.session, what))
+}

@@ -1,0 +1,68 @@
+//! The one log line of an event, a tool call, a job: ids and outcomes, never bodies, tokens or signatures. The targets
+//! are stable; replays read them.
+
+use turnlock_domain::event::Channel;
+use turnlock_domain::ids::EventId;
+use turnlock_domain::session::SessionKey;
+
+/// The target of lines about events.
+pub const EVENT: &str = "turnlock::event";
+/// The target of lines about tool calls.
+pub const TOOL: &str = "turnlock::tool";
+/// The target of lines about jobs.
+pub const JOB: &str = "turnlock::job";
+/// The target of lines about writes that a fence refused.
+pub const FENCE: &str = "turnlock::fence";
+
+/// How an event ended, as its line says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventOutcome {
+    /// Its turn is in the history.
+    Committed,
+    /// There was nothing to do.
+    Ignored,
+    /// It was not let in.
+    Refused,
+    /// Its session is over its rate, or too much waits.
+    Limited,
+    /// Its turn failed; the error reply is committed.
+    Failed,
+    /// A queue gave it up.
+    Dead,
+}
+
+impl EventOutcome {
+    /// The word in the line.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Committed => "committed",
+            Self::Ignored => "ignored",
+            Self::Refused => "refused",
+            Self::Limited => "limited",
+            Self::Failed => "failed",
+            Self::Dead => "dead",
+        }
+    }
+}
+
+/// Writes the line of an event that ended: `reason` is a short word, `attempts` how often it was tried.
+pub fn event(
+    event_id: &EventId,
+    session: Option<&SessionKey>,
+    channel: Channel,
+    outcome: EventOutcome,
+    reason: &str,
+    attempts: u32,
+) {
+    let session = session.map(SessionKey::as_str).unwrap_or_default();
+    let (channel, outcome) = (channel.as_str(), outcome.as_str());
+    tracing::info!(target: EVENT, %event_id, session, turn = %event_id, channel, outcome, reason, attempts,
+        "event {event_id} {outcome}");
+}
+
+/// Writes the line of a write that a fence refused: a late worker, or a lost race.
+pub fn fence_rejection(event_id: &EventId, session: &SessionKey, fence: u64, what: &'static str) {
+    tracing::info!(target: FENCE, %event_id, %session, fence, what,
+        "a write of event {event_id} was refused: the session has another writer");
+}

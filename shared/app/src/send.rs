@@ -1,0 +1,74 @@
+//! Events and jobs as queue messages. Ids derive from the source event, so that a second sending is recognised.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use turnlock_domain::envelope::Envelope;
+use turnlock_domain::event::OutboundEvent;
+use turnlock_domain::ids::queue_id;
+use turnlock_domain::turn::Job;
+use turnlock_queue::{NewMessage, Queue, SendError};
+
+/// The message attribute that carries the W3C trace context.
+pub const TRACEPARENT: &str = "traceparent";
+
+/// Sends an inbound event, or a command, in its place among those of its session.
+///
+/// # Errors
+/// Those of [`Queue::send`]; a second sending within five minutes is recognised by the queue, a later one by the marker.
+pub async fn inbound(queue: &dyn Queue, envelope: &Envelope) -> Result<(), SendError> {
+    let deduplication_id = match envelope.redrive {
+        0 => queue_id(envelope.event.event_id.as_str()),
+        times => queue_id(&format!("{}.redrive{times}", envelope.event.event_id)),
+    };
+    queue
+        .send(NewMessage {
+            body: json(envelope),
+            group: Some(queue_id(envelope.event.session_key().as_str())),
+            deduplication_id: Some(deduplication_id),
+            attributes: trace(envelope.event.trace.as_deref()),
+            delay: Duration::ZERO,
+        })
+        .await
+}
+
+/// Sends an outbound event, in order within its chat.
+///
+/// # Errors
+/// Those of [`Queue::send`]; a second sending is recognised by the queue or by the delivery ledger.
+pub async fn outbound(queue: &dyn Queue, event: &OutboundEvent) -> Result<(), SendError> {
+    queue
+        .send(NewMessage {
+            body: json(event),
+            group: Some(queue_id(&event.chat())),
+            deduplication_id: Some(queue_id(&event.event_id)),
+            attributes: trace(event.trace.as_deref()),
+            delay: Duration::ZERO,
+        })
+        .await
+}
+
+/// Sends a job to its own queue.
+///
+/// # Errors
+/// Those of [`Queue::send`]; a job that comes twice is recognised by its claim.
+pub async fn job(queue: &dyn Queue, job: &Job) -> Result<(), SendError> {
+    queue
+        .send(NewMessage {
+            body: json(job),
+            group: None,
+            deduplication_id: None,
+            attributes: BTreeMap::new(),
+            delay: Duration::ZERO,
+        })
+        .await
+}
+
+fn trace(traceparent: Option<&str>) -> BTreeMap<String, String> {
+    traceparent.map(|trace| (TRACEPARENT.to_owned(), trace.to_owned())).into_iter().collect()
+}
+
+/// Our own types always print: a map with keys that are no text is the only way not to, and they have none.
+fn json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}

@@ -1,0 +1,192 @@
+//! Every sentence shown to a user, by language: one kind sentence each, no jargon, no exception text.
+
+use turnlock_domain::turn::Failure;
+
+/// A language that the sentences exist in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Language {
+    /// English.
+    #[default]
+    English,
+    /// German.
+    German,
+    /// Chinese, simplified.
+    Chinese,
+}
+
+impl Language {
+    /// The codes that a configuration may name.
+    pub const CODES: &'static [&'static str] = &["en", "de", "zh"];
+
+    /// The language of a configured code.
+    #[must_use]
+    pub fn from_code(code: &str) -> Option<Self> {
+        match code {
+            "en" => Some(Self::English),
+            "de" => Some(Self::German),
+            "zh" => Some(Self::Chinese),
+            _ => None,
+        }
+    }
+
+    fn pick(self, english: &str, german: &str, chinese: &str) -> String {
+        match self {
+            Self::English => english,
+            Self::German => german,
+            Self::Chinese => chinese,
+        }
+        .to_owned()
+    }
+
+    /// The session's rate is exceeded; `seconds` until the next message is taken.
+    #[must_use]
+    pub fn limited(self, seconds: u64) -> String {
+        match self {
+            Self::English => format!("That was a lot at once. Please try again in {}.", plural(seconds, "second")),
+            Self::German => format!("Das war etwas viel auf einmal. Bitte versuch es in {seconds} s noch einmal."),
+            Self::Chinese => format!("消息太频繁了，请在 {seconds} 秒后再试。"),
+        }
+    }
+
+    /// Too many events wait.
+    #[must_use]
+    pub fn busy(self) -> String {
+        self.pick(
+            "I am very busy right now and could not take your message. Please send it again in a minute.",
+            "Ich bin gerade sehr beschäftigt und konnte deine Nachricht nicht annehmen. Bitte sende sie in einer Minute noch einmal.",
+            "我现在很忙，没能收下您的消息，请一分钟后再发一次。",
+        )
+    }
+
+    /// The sender may not talk to this bot; `id` is what an operator puts on the list.
+    #[must_use]
+    pub fn not_allowed(self, id: &str) -> String {
+        match self {
+            Self::English => {
+                format!("I am not allowed to talk with you here. If you should be able to, give my operator this id: {id}")
+            }
+            Self::German => {
+                format!("Ich darf hier nicht mit dir sprechen. Wenn du es dürfen solltest, gib meinem Betreiber diese Kennung: {id}")
+            }
+            Self::Chinese => format!("我还不能在这里和您对话。如需开通，请把这个编号告诉管理员：{id}"),
+        }
+    }
+
+    /// The message has no text and nothing else that can be read.
+    #[must_use]
+    pub fn nothing_to_read(self) -> String {
+        self.pick(
+            "I could not find any text in your message. Could you write it out?",
+            "Ich konnte in deiner Nachricht keinen Text finden. Kannst du ihn ausschreiben?",
+            "您的消息里没有可读的文字，能写出来吗？",
+        )
+    }
+
+    /// The message is larger than can be taken.
+    #[must_use]
+    pub fn too_large(self) -> String {
+        self.pick(
+            "That message is too large for me. Could you send a shorter one?",
+            "Diese Nachricht ist zu groß für mich. Kannst du eine kürzere senden?",
+            "这条消息太长了，能发一条短一些的吗？",
+        )
+    }
+
+    /// A turn failed for good.
+    #[must_use]
+    pub fn failed(self, failure: Failure) -> String {
+        match failure {
+            Failure::NoAnswer => self.pick(
+                "I thought about this but did not come to an answer. Could you put it another way?",
+                "Ich habe nachgedacht, bin aber zu keiner Antwort gekommen. Kannst du es anders sagen?",
+                "我想了想，但没有得出答案，能换个说法吗？",
+            ),
+            Failure::TooManySteps => self.pick(
+                "This took more steps than I am allowed, so I stopped. Could you ask for a smaller piece?",
+                "Das brauchte mehr Schritte, als ich gehen darf. Kannst du nach einem kleineren Stück fragen?",
+                "步骤太多，我先停下了。能把问题拆小一点吗？",
+            ),
+            Failure::TooOld | Failure::Dead | Failure::TooManyAttempts | Failure::ModelRefused => self.pick(
+                "Sorry, something went wrong and I could not answer this message. Please send it again.",
+                "Entschuldige, etwas ist schiefgegangen und ich konnte nicht antworten. Bitte sende die Nachricht noch einmal.",
+                "抱歉，出了点问题，没能回答这条消息，请再发一次。",
+            ),
+        }
+    }
+
+    /// What a stopped turn ends with, after whatever it had said.
+    #[must_use]
+    pub fn stopped(self) -> String {
+        self.pick("(stopped)", "(abgebrochen)", "（已停止）")
+    }
+
+    /// What an answer that hit its length limit ends with.
+    #[must_use]
+    pub fn cut(self) -> String {
+        self.pick(
+            "(This answer reached its length limit. Ask me to go on.)",
+            "(Diese Antwort hat ihre Höchstlänge erreicht. Bitte mich, fortzufahren.)",
+            "（回答已达长度上限，可以让我继续。）",
+        )
+    }
+
+    /// Control has stored a stop; `running` = a turn was running.
+    #[must_use]
+    pub fn stopping(self, running: bool) -> String {
+        if running {
+            self.pick("Stopping.", "Ich höre auf.", "正在停止。")
+        } else {
+            self.pick("Nothing is running.", "Es läuft gerade nichts.", "当前没有正在进行的任务。")
+        }
+    }
+
+    /// A new conversation has begun.
+    #[must_use]
+    pub fn new_conversation(self) -> String {
+        self.pick(
+            "This is a new conversation. What can I do for you?",
+            "Das ist ein neues Gespräch. Was kann ich für dich tun?",
+            "已开始新的对话，有什么可以帮您？",
+        )
+    }
+
+    /// What can be done here.
+    #[must_use]
+    pub fn help(self, name: &str) -> String {
+        match self {
+            Self::English => format!(
+                "I am {name}. Just write to me.\n/new begins a new conversation\n/stop ends what I am doing\n/status says what I am doing"
+            ),
+            Self::German => format!(
+                "Ich bin {name}. Schreib mir einfach.\n/new beginnt ein neues Gespräch\n/stop beendet, was ich gerade tue\n/status sagt, was ich gerade tue"
+            ),
+            Self::Chinese => {
+                format!("我是 {name}，直接给我发消息即可。\n/new 开始新的对话\n/stop 停止当前任务\n/status 查看当前状态")
+            }
+        }
+    }
+
+    /// What a session is doing.
+    #[must_use]
+    pub fn status(self, working: bool, messages: u64) -> String {
+        match self {
+            Self::English => format!(
+                "{} This conversation has {}.",
+                if working { "I am working on a message." } else { "I am waiting for your next message." },
+                plural(messages, "message")
+            ),
+            Self::German => format!(
+                "{} Dieses Gespräch hat {messages} Nachrichten.",
+                if working { "Ich arbeite gerade an einer Nachricht." } else { "Ich warte auf deine nächste Nachricht." }
+            ),
+            Self::Chinese => format!(
+                "{}本次对话共有 {messages} 条消息。",
+                if working { "我正在处理一条消息。" } else { "我在等您的下一条消息。" }
+            ),
+        }
+    }
+}
+
+fn plural(count: u64, word: &str) -> String {
+    if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
+}
