@@ -1,1 +1,317 @@
-//! (to be written)
+//! Text at the edges: cuts that no reader notices, characters that no reader sees, and JSON as the outside world writes it.
+//!
+//! One rule everywhere (webhooks, tool output, stored sessions): an escaped lone surrogate in JSON becomes U+FFFD, so
+//! broken text costs one character and never the document. Only [`parse_json`] and [`from_json`] can fail; their error
+//! names a position and never quotes the body.
+
+use std::borrow::Cow;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use unicode_segmentation::UnicodeSegmentation;
+
+/// The longest start of `text` with at most `max_chars` characters that ends between two graphemes. A first grapheme that
+/// is longer than that by itself is cut between characters, so that no letter with a thousand accents empties the text.
+#[must_use]
+pub fn cut(text: &str, max_chars: usize) -> &str {
+    cut_by(text, max_chars, |piece| piece.chars().count())
+}
+
+/// [`cut`], counted in UTF-16 units, as Telegram counts.
+#[must_use]
+pub fn cut_utf16(text: &str, max_units: usize) -> &str {
+    cut_by(text, max_units, utf16_len)
+}
+
+/// The length of `text` in UTF-16 units.
+#[must_use]
+pub fn utf16_len(text: &str) -> usize {
+    text.chars().map(char::len_utf16).sum()
+}
+
+fn cut_by(text: &str, max: usize, measure: impl Fn(&str) -> usize) -> &str {
+    let by_grapheme = fitting(text.graphemes(true), max, &measure);
+    let end = if by_grapheme > 0 { by_grapheme } else { fitting(chars(text), max, &measure) };
+    &text[..end]
+}
+
+/// The number of bytes of those first `pieces` that together stay within `max`.
+fn fitting<'a>(pieces: impl Iterator<Item = &'a str>, max: usize, measure: impl Fn(&str) -> usize) -> usize {
+    let (mut end, mut used) = (0, 0);
+    for piece in pieces {
+        used += measure(piece);
+        if used > max {
+            break;
+        }
+        end += piece.len();
+    }
+    end
+}
+
+fn chars(text: &str) -> impl Iterator<Item = &str> {
+    text.char_indices().map(|(at, c)| &text[at..at + c.len_utf8()])
+}
+
+/// Whether nothing of `text` can be seen: it is empty, or only white space, control characters, zero-width and other
+/// invisible characters.
+#[must_use]
+pub fn is_blank(text: &str) -> bool {
+    text.chars().all(is_invisible)
+}
+
+/// Unicode's default-ignorable characters, and those that are drawn as nothing.
+fn is_invisible(c: char) -> bool {
+    c.is_whitespace()
+        || c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{fffe}'..='\u{ffff}'
+            | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// `text` as every boundary lets it pass. Removed are
+///
+/// - NUL and what else XML 1.0 has no place for (SQS refuses such a message): control characters other than tab, line
+///   feed and carriage return, U+FFFE, U+FFFF;
+/// - the invisible tag characters (U+E0000 to U+E007F), which spell whole sentences that only a model reads - except in
+///   the flags of England, Scotland and Wales;
+/// - a variation selector behind another one: a row of them carries hidden bytes, a single one picks a glyph;
+/// - the bidirectional overrides U+202D and U+202E, which show a command or a file name as what it is not.
+///
+/// Joiners (ZWJ, ZWNJ), direction marks and isolates stay: emoji, Persian, Indic and right-to-left text need them. The
+/// result may be blank where `text` was not; whoever needs visible text asks [`is_blank`] afterwards.
+#[must_use]
+pub fn clean(text: &str) -> Cow<'_, str> {
+    let mut kept: Option<String> = None;
+    let (mut at, mut before) = (0, None);
+    while let Some(c) = text[at..].chars().next() {
+        let len = c.len_utf8();
+        let flag = if before == Some('\u{1f3f4}') { flag_tags(&text[at..]) } else { 0 };
+        if flag > 0 {
+            push(&mut kept, &text[at..at + flag]);
+            before = Some('\u{e007f}');
+            at += flag;
+            continue;
+        }
+        if is_removed(c, before) {
+            kept.get_or_insert_with(|| text[..at].to_owned());
+        } else {
+            push(&mut kept, &text[at..at + len]);
+            before = Some(c);
+        }
+        at += len;
+    }
+    kept.map_or(Cow::Borrowed(text), Cow::Owned)
+}
+
+/// Adds to the copy, once there is one.
+fn push(kept: &mut Option<String>, piece: &str) {
+    if let Some(kept) = kept {
+        kept.push_str(piece);
+    }
+}
+
+fn is_removed(c: char, before: Option<char>) -> bool {
+    match c {
+        '\t' | '\n' | '\r' => false,
+        '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' | '\u{202d}' | '\u{202e}' | '\u{e0000}'..='\u{e007f}' => true,
+        _ => is_variation_selector(c) && before.is_some_and(is_variation_selector),
+    }
+}
+
+fn is_variation_selector(c: char) -> bool {
+    matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}')
+}
+
+/// How many bytes of tag characters at the start of `text` complete the flag of a part of Britain; 0 if they do not.
+fn flag_tags(text: &str) -> usize {
+    for region in ["gbeng", "gbsct", "gbwls"] {
+        let tags = region.chars().filter_map(|c| char::from_u32(0xe_0000 + u32::from(c))).chain(['\u{e007f}']);
+        if text.chars().take(region.len() + 1).eq(tags) {
+            return 4 * (region.len() + 1);
+        }
+    }
+    0
+}
+
+/// Why a body is not what it should be. Trying again does not help. The text of the body is in none of its words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum JsonError {
+    /// The bytes are not UTF-8.
+    #[error("the body is not UTF-8 (byte {at})")]
+    Utf8 {
+        /// The first byte that is not.
+        at: usize,
+    },
+    /// The text is not JSON, or nested too deeply.
+    #[error("the body is not valid JSON (line {line}, column {column})")]
+    Syntax {
+        /// The line, from 1.
+        line: usize,
+        /// The column, from 1.
+        column: usize,
+    },
+    /// The text ends too early.
+    #[error("the body ends in the middle (line {line}, column {column})")]
+    Truncated {
+        /// The line, from 1.
+        line: usize,
+        /// The column, from 1.
+        column: usize,
+    },
+    /// The JSON is not of the expected shape.
+    #[error("the body has an unexpected shape (line {line}, column {column})")]
+    Shape {
+        /// The line, from 1; 0 where it is not known.
+        line: usize,
+        /// The column, from 1; 0 where it is not known.
+        column: usize,
+    },
+}
+
+impl From<serde_json::Error> for JsonError {
+    fn from(error: serde_json::Error) -> Self {
+        let (line, column) = (error.line(), error.column());
+        match error.classify() {
+            serde_json::error::Category::Eof => Self::Truncated { line, column },
+            serde_json::error::Category::Data => Self::Shape { line, column },
+            serde_json::error::Category::Syntax | serde_json::error::Category::Io => Self::Syntax { line, column },
+        }
+    }
+}
+
+/// Reads any JSON from outside by the rule for lone surrogates.
+///
+/// # Errors
+/// [`JsonError`] where the bytes are not UTF-8, not JSON, or nested deeper than 128 levels.
+pub fn parse_json(bytes: &[u8]) -> Result<Value, JsonError> {
+    from_json(bytes)
+}
+
+/// Reads JSON of a known shape by the rule for lone surrogates.
+///
+/// # Errors
+/// As [`parse_json`], and [`JsonError::Shape`] where it is JSON of another shape.
+pub fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, JsonError> {
+    let text = std::str::from_utf8(bytes).map_err(|error| JsonError::Utf8 { at: error.valid_up_to() })?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    Ok(serde_json::from_str(&mend_surrogates(text))?)
+}
+
+/// `json` with every escaped lone surrogate replaced by `\ufffd`. It keeps its length, so positions stay right.
+fn mend_surrogates(json: &str) -> Cow<'_, str> {
+    let mut mended: Option<String> = None;
+    // A backslash has a meaning only in strings, and outside of them JSON has none: strings need not be told apart.
+    let mut at = 0;
+    while let Some(escape) = json[at..].find('\\').map(|found| at + found) {
+        at = match unit(json, escape) {
+            Some(0xd800..=0xdbff) if matches!(unit(json, escape + 6), Some(0xdc00..=0xdfff)) => escape + 12,
+            Some(0xd800..=0xdfff) => {
+                mended.get_or_insert_with(|| json.to_owned()).replace_range(escape..escape + 6, "\\ufffd");
+                escape + 6
+            }
+            Some(_) => escape + 6,
+            // Some other escape: its second character may be a backslash and must not be read as the start of one.
+            None => escape + 1 + json[escape + 1..].chars().next().map_or(0, char::len_utf8),
+        };
+    }
+    mended.map_or(Cow::Borrowed(json), Cow::Owned)
+}
+
+/// The UTF-16 unit that the escape at `at` stands for, if a `\uXXXX` stands there.
+fn unit(json: &str, at: usize) -> Option<u16> {
+    let hex = json.get(at..at + 6)?.strip_prefix("\\u")?;
+    if !hex.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return None;
+    }
+    u16::from_str_radix(hex, 16).ok()
+}
+
+/// Cuts `text` into pieces whose `measure` is at most `max`; the pieces put together are the text, and an empty text has
+/// none.
+///
+/// A cut is made behind the last paragraph, else line, sentence, semicolon, comma or space that lies in the last quarter
+/// of what fits, else between two graphemes. A grapheme that does not fit by itself is cut between characters; where not
+/// even one character fits, the piece is that character. `measure` must not shrink when text is added.
+pub fn split(text: &str, max: usize, measure: impl Fn(&str) -> usize) -> Vec<&str> {
+    let ends: Vec<usize> = text.grapheme_indices(true).map(|(at, grapheme)| at + grapheme.len()).collect();
+    let mut pieces = Vec::new();
+    let mut start = 0;
+    while start < text.len() {
+        let ahead = &ends[ends.partition_point(|end| *end <= start)..];
+        let fits = |end: &usize| measure(&text[start..*end]) <= max;
+        let count = gallop(ahead, fits);
+        let end = if count == ahead.len() {
+            text.len()
+        } else if count == 0 {
+            start + first_characters(&text[start..], max, &measure)
+        } else {
+            let late = |end: &usize| measure(&text[start..*end]).saturating_mul(4) < max.saturating_mul(3);
+            let candidates = &ahead[ahead[..count].partition_point(late)..count];
+            best_end(text, start, candidates).filter(fits).unwrap_or(ahead[count - 1])
+        };
+        pieces.push(&text[start..end]);
+        start = end;
+    }
+    pieces
+}
+
+/// How many of `ends` fit, where all before one that fits do. It measures little more than what fits, so that a long text
+/// is not measured again for each piece.
+fn gallop(ends: &[usize], fits: impl Fn(&usize) -> bool) -> usize {
+    let (mut known, mut step) = (0, 1);
+    while known + step <= ends.len() && fits(&ends[known + step - 1]) {
+        known += step;
+        step *= 2;
+    }
+    let unknown = &ends[known..(known + step - 1).min(ends.len())];
+    known + unknown.partition_point(fits)
+}
+
+/// The bytes of the first characters of `text` that fit into `max`; at least one character.
+fn first_characters(text: &str, max: usize, measure: impl Fn(&str) -> usize) -> usize {
+    let ends: Vec<usize> = text.char_indices().map(|(at, c)| at + c.len_utf8()).take(max.max(1)).collect();
+    let count = gallop(&ends, |end| measure(&text[..*end]) <= max).max(1);
+    ends.get(count - 1).copied().unwrap_or(text.len())
+}
+
+/// The end among `candidates` where a reader would pause longest; of equal ones the last.
+fn best_end(text: &str, start: usize, candidates: &[usize]) -> Option<usize> {
+    candidates
+        .iter()
+        .filter_map(|&end| Some((pause(&text[start..end], &text[end..])?, end)))
+        .max_by_key(|&(pause, end)| (pause, end))
+        .map(|(_, end)| end)
+}
+
+/// The places a text may be parted at, the better the later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Pause {
+    Space,
+    Comma,
+    Semicolon,
+    Sentence,
+    Line,
+    Paragraph,
+}
+
+/// The pause between `before` and `after`. Western marks count only with a space behind them: `3.14` is one number.
+fn pause(before: &str, after: &str) -> Option<Pause> {
+    if let Some(line) = before.strip_suffix('\n') {
+        let blank = line.trim_end_matches([' ', '\t', '\r']).ends_with('\n');
+        return Some(if blank { Pause::Paragraph } else { Pause::Line });
+    }
+    let word = before.trim_end_matches(' ');
+    let spaced = word.len() < before.len() || after.starts_with(char::is_whitespace);
+    match word.chars().next_back() {
+        Some('。' | '！' | '？') => Some(Pause::Sentence),
+        Some('；') => Some(Pause::Semicolon),
+        Some('，' | '、') => Some(Pause::Comma),
+        Some('.' | '!' | '?') if spaced => Some(Pause::Sentence),
+        Some(';') if spaced => Some(Pause::Semicolon),
+        Some(',') if spaced => Some(Pause::Comma),
+        _ if word.len() < before.len() => Some(Pause::Space),
+        _ => None,
+    }
+}
