@@ -1,0 +1,1 @@
+//! The promises of [`crate::Queue`] as checks.
