@@ -20,6 +20,8 @@ pub mod gateway;
 pub mod http;
 pub mod ingress;
 mod json;
+#[cfg(test)]
+mod mutation;
 pub mod outbound;
 mod secret;
 pub mod slack;

@@ -1,13 +1,53 @@
-//! Updates to events.
-use super::{Bot, verify};
-use crate::ingress::{IngressRequest, Normalised, Refusal};
-use http::HeaderMap;
-use secrecy::SecretString;
+//! Updates to events (Bot API, "Update").
+//!
+//! An update has one optional field that says what it is; kinds are added to the API every few months. All that are not
+//! messages to us end as [`Normalised::Ignored`] with a reason by name: an answer other than 2xx would make Telegram
+//! send the update again for a day, and hold back the chat's later ones. Only a body that is no JSON is refused.
 
-/// The most bytes of an update that are read.
+use secrecy::SecretString;
+use serde_json::Value;
+use turnlock_domain::ids::EventId;
+
+use super::{Bot, message, verify};
+use crate::ingress::{IngressRequest, Normalised, Refusal};
+use crate::json;
+
+/// The most bytes of an update that are read: a message's text has 4,096 characters, a forwarded rich one some more.
 pub const MAX_BODY: usize = 1 << 20;
 
-/// Checks and normalises one request of Telegram's.
+/// The kinds of update that hold a message which may be for us.
+const MESSAGES: [&str; 3] = ["message", "channel_post", "business_message"];
+
+/// The other kinds, and why they start no turn. An edit is recorded by nobody and never answered: Telegram sends edits
+/// for changes that no person sees.
+const OTHERS: [(&str, &str); 24] = [
+    ("edited_message", "edited_message"),
+    ("edited_channel_post", "edited_message"),
+    ("edited_business_message", "edited_message"),
+    ("my_chat_member", "membership"),
+    ("callback_query", "callback_query"),
+    ("business_connection", "business_connection"),
+    ("deleted_business_messages", "deleted_messages"),
+    ("guest_message", "guest_message"),
+    ("stopped_message_generation", "stopped_generation"),
+    ("message_reaction", "reaction"),
+    ("message_reaction_count", "reaction"),
+    ("inline_query", "inline_query"),
+    ("chosen_inline_result", "inline_query"),
+    ("shipping_query", "payment"),
+    ("pre_checkout_query", "payment"),
+    ("purchased_paid_media", "payment"),
+    ("poll", "poll"),
+    ("poll_answer", "poll"),
+    ("chat_member", "chat_member"),
+    ("chat_join_request", "join_request"),
+    ("chat_boost", "boost"),
+    ("removed_chat_boost", "boost"),
+    ("managed_bot", "managed_bot"),
+    ("subscription", "subscription"),
+];
+
+/// Checks and normalises one request of Telegram's: method, size, token, update.
 ///
 /// # Errors
 /// [`Refusal`]: the method, the size, the token, or a body that is no JSON object.
@@ -21,12 +61,27 @@ pub fn receive(
     normalise(bot, &request.body)
 }
 
-/// Makes the event of a verified update.
+/// Makes the event of a verified update. Its identity is the bot's id and the update's.
 ///
 /// # Errors
-/// [`Refusal::Malformed`] when `body` is no JSON object even after repair.
+/// [`Refusal::Malformed`] or [`Refusal::Invalid`] when `body` is no JSON object even after repair.
 pub fn normalise(bot: &Bot, body: &[u8]) -> Result<Normalised, Refusal> {
-    let _ = (bot, HeaderMap::<u8>::default());
-    crate::json::object(body)?;
-    Ok(Normalised::Ignored { reason: "unknown_update", event_id: None })
+    let update = json::object(body)?;
+    let Some(update_id) = json::integer(&update, "/update_id") else {
+        return Ok(Normalised::Ignored { reason: "no_update_id", event_id: None });
+    };
+    let event_id = EventId::derive("telegram", &[&bot.bot_id.to_string(), &update_id.to_string()]);
+    for kind in MESSAGES {
+        if let Some(value) = update.get(kind) {
+            return Ok(message::normalise(bot, &event_id, value));
+        }
+    }
+    Ok(Normalised::ignored(reason(&update), &event_id))
 }
+
+fn reason(update: &Value) -> &'static str {
+    OTHERS.iter().find(|(kind, _)| update.get(kind).is_some()).map_or("unknown_update", |(_, reason)| *reason)
+}
+
+#[cfg(test)]
+mod tests;

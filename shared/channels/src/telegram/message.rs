@@ -1,3 +1,209 @@
-//! One message.
-/// The General topic.
+//! One message to an event (Bot API, "Message"): who wrote it, whether it is for us, which session it belongs to.
+//!
+//! What Telegram itself marked counts (entities, `is_topic_message`, `reply_to_message`), never what the text looks
+//! like: `@helper` stands in `@helperbot2` and in addresses.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use turnlock_domain::envelope::{Command, Position};
+use turnlock_domain::event::{Channel, ContentBlock, EventType, InboundEvent, SCHEMA};
+use turnlock_domain::ids::EventId;
+use turnlock_domain::session::SessionKey;
+use turnlock_domain::text::{clean, is_blank};
+use turnlock_domain::time::Millis;
+
+use super::addressing::{self, Addressed};
+use super::{Bot, media};
+use crate::ingress::{Arrival, Normalised};
+use crate::json;
+
+/// The id of a forum's General topic: the chat itself, in both directions.
 pub(super) const GENERAL_TOPIC: &str = "1";
+
+/// The reason of a message that only tells what happened in the chat (members, titles, pins).
+const SERVICE_MESSAGE: &str = "service_message";
+
+/// Where a message stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ChatKind {
+    /// One person.
+    Private,
+    /// Several people.
+    Group,
+    /// A channel, which speaks with one voice.
+    Channel,
+}
+
+/// The fields without which a message is none.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Message<'u> {
+    pub(super) value: &'u Value,
+    pub(super) id: i64,
+    pub(super) at: Timestamp,
+    pub(super) chat: i64,
+    pub(super) kind: ChatKind,
+}
+
+/// Makes the event of one message.
+pub(super) fn normalise(bot: &Bot, event_id: &EventId, value: &Value) -> Normalised {
+    let Some(message) = Message::read(value) else { return Normalised::ignored("incomplete", event_id) };
+    if let Some(reason) = message.nobody_speaks(bot) {
+        return Normalised::ignored(reason, event_id);
+    }
+    let addressed = match addressing::addressed(bot, &message) {
+        Ok(addressed) => addressed,
+        Err(reason) => return Normalised::ignored(reason, event_id),
+    };
+    let content = message.content();
+    if !content.is_empty() {
+        return Normalised::Event(Box::new(message.arrival(bot, event_id, content)));
+    }
+    let reason = message.why_empty();
+    if reason == SERVICE_MESSAGE || addressed == Addressed::ByPolicy {
+        return Normalised::ignored(reason, event_id);
+    }
+    Normalised::Unreadable { reason, arrival: Box::new(message.arrival(bot, event_id, content)) }
+}
+
+impl<'u> Message<'u> {
+    fn read(value: &'u Value) -> Option<Self> {
+        let chat = json::integer(value, "/chat/id")?;
+        let kind = match json::string(value, "/chat/type") {
+            Some("private") => ChatKind::Private,
+            Some("group" | "supergroup") => ChatKind::Group,
+            Some("channel") => ChatKind::Channel,
+            // Only people have positive ids.
+            _ if chat > 0 => ChatKind::Private,
+            _ => ChatKind::Group,
+        };
+        let at = Timestamp::from_second(json::integer(value, "/date")?).ok()?;
+        Some(Self { value, id: json::integer(value, "/message_id")?, at, chat, kind })
+    }
+
+    /// Why nobody waits for an answer, if so: our own message, another bot's, a copy, a notice of the platform's.
+    fn nobody_speaks(&self, bot: &Bot) -> Option<&'static str> {
+        let value = self.value;
+        let from = json::integer(value, "/from/id");
+        let customer = value.get("business_connection_id").is_none() || from.is_none_or(|from| from == self.chat);
+        if value.get("migrate_to_chat_id").is_some() || value.get("migrate_from_chat_id").is_some() {
+            Some("migration")
+        } else if from == Some(bot.bot_id) || value.get("sender_business_bot").is_some() || !customer {
+            // In a business chat the owner's own words arrive too; only the customer is answered.
+            Some("own")
+        } else if json::flag(value, "/is_automatic_forward") {
+            // The copy of a channel post in its discussion group: the post itself arrives as well.
+            Some("automatic_forward")
+        } else if json::flag(value, "/from/is_bot") && value.get("sender_chat").is_none() {
+            Some("other_bot")
+        } else {
+            None
+        }
+    }
+
+    /// The text or the caption; a message has one of them at most.
+    pub(super) fn text(&self) -> &'u str {
+        json::string(self.value, "/text").or_else(|| json::string(self.value, "/caption")).unwrap_or_default()
+    }
+
+    /// The entities of what [`Message::text`] returns.
+    pub(super) fn entities(&self) -> &'u [Value] {
+        let of_text = json::string(self.value, "/text").is_some();
+        json::list(self.value, if of_text { "/entities" } else { "/caption_entities" })
+    }
+
+    /// The chat's id; with the connection in front where we answer on a business account's behalf.
+    fn chat_id(&self) -> String {
+        match json::string(self.value, "/business_connection_id") {
+            Some(connection) => format!("{connection}/{}", self.chat),
+            None => self.chat.to_string(),
+        }
+    }
+
+    /// Who speaks: a chat where it speaks as itself (channel posts, anonymous admins), else the person.
+    fn sender_id(&self) -> String {
+        json::integer(self.value, "/sender_chat/id")
+            .or_else(|| json::integer(self.value, "/from/id"))
+            .unwrap_or(self.chat)
+            .to_string()
+    }
+
+    /// The topic, where the message stands in one that is not General.
+    ///
+    /// A thread id alone says nothing: groups whose topics are switched off keep theirs, and in General the replies to a
+    /// message carry the id of that message. Where a forum's message lacks `is_topic_message`, it is a topic's unless it
+    /// is such a reply.
+    fn topic(&self) -> Option<String> {
+        let thread = json::integer(self.value, "/message_thread_id")?.to_string();
+        let in_forum = json::flag(self.value, "/chat/is_forum") && self.value.get("reply_to_message").is_none();
+        let in_topic = json::flag(self.value, "/is_topic_message") || in_forum;
+        (in_topic && thread != GENERAL_TOPIC).then_some(thread)
+    }
+
+    fn content(&self) -> Vec<ContentBlock> {
+        let text = clean(self.text());
+        let text = (!is_blank(&text)).then(|| ContentBlock::text(text));
+        text.into_iter().chain(media::blocks(self.value)).collect()
+    }
+
+    fn why_empty(&self) -> &'static str {
+        if media::is_unsupported(self.value) {
+            "unsupported_content"
+        } else if self.text().is_empty() {
+            SERVICE_MESSAGE
+        } else {
+            "blank"
+        }
+    }
+
+    fn arrival(&self, bot: &Bot, event_id: &EventId, content: Vec<ContentBlock>) -> Arrival {
+        let command = addressing::command(bot, self);
+        let chat_id = self.chat_id();
+        let topic = self.topic();
+        let session = topic
+            .as_deref()
+            .map(|topic| SessionKey::new(Channel::Telegram.as_str(), &bot.account, &chat_id, Some(topic)));
+        let event = InboundEvent {
+            schema: SCHEMA,
+            event_id: event_id.clone(),
+            event_type: event_type(command),
+            channel: Channel::Telegram,
+            account: bot.account.clone(),
+            sender_id: self.sender_id(),
+            chat_id,
+            content,
+            timestamp: self.at,
+            // Among several people the answer quotes its question; with one person that is noise.
+            reply_to_id: (self.kind != ChatKind::Private).then(|| self.id.to_string()),
+            thread_id: topic,
+            session_key_override: session,
+            metadata: self.metadata(),
+            gateway_metadata: Map::new(),
+            trace: None,
+        };
+        Arrival {
+            event,
+            position: Position::new(Millis::from(self.at), &self.id.to_string()),
+            command,
+            unattended: false,
+        }
+    }
+
+    fn metadata(&self) -> Map<String, Value> {
+        let fact = |pointer: &str| self.value.pointer(pointer).filter(|fact| !fact.is_object()).cloned();
+        json::facts([
+            ("message_id", Some(json!(self.id))),
+            ("chat_type", fact("/chat/type")),
+            ("chat_title", fact("/chat/title")),
+            ("username", fact("/from/username")),
+            ("first_name", fact("/from/first_name")),
+            ("last_name", fact("/from/last_name")),
+            ("language_code", fact("/from/language_code")),
+            ("media_group_id", fact("/media_group_id")),
+            ("reply_to_message_id", fact("/reply_to_message/message_id")),
+        ])
+    }
+}
+
+fn event_type(command: Option<Command>) -> EventType {
+    if command.is_some() { EventType::Control } else { EventType::Message }
+}

@@ -3,6 +3,7 @@
 //! Not here: `setWebhook` and other administration, files, albums as one event, buttons, formatted text. Those updates
 //! are told apart and ignored by name, so that Telegram never redelivers what we do not want.
 
+mod addressing;
 mod client;
 mod inbound;
 mod media;
