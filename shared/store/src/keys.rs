@@ -14,7 +14,8 @@
 //! | chat of the ledger | `C#<chat>` | `CHAT` |
 //! | memory scope head, fact, episode | `M#<scope>` | `HEAD`, `F#<key>`, `P#<session>#<generation>#<from>` |
 //! | rate bucket | `R#<session>` | `BUCKET` |
-//! | dead item | `DEAD` | `<time>#<event>` |
+//! | claim of a job | `K#<job>` | `CLAIM` |
+//! | dead item, its place in the list | `E#<event>`, `DEAD` | `DEAD`, `<time>#<event>` |
 
 use turnlock_domain::ids::EventId;
 use turnlock_domain::session::SessionKey;
@@ -138,10 +139,22 @@ pub fn bucket(session: &SessionKey) -> Key {
     (format!("R#{session}"), "BUCKET".to_owned())
 }
 
-/// The partition of dead items.
+/// The claim of a job that is not kept on a session head.
+#[must_use]
+pub fn job_claim(job: &str) -> Key {
+    (format!("K#{job}"), "CLAIM".to_owned())
+}
+
+/// What is known of an event that was given up.
+#[must_use]
+pub fn dead_event(event: &EventId) -> Key {
+    (format!("E#{event}"), "DEAD".to_owned())
+}
+
+/// The partition of the list of dead items.
 pub const DEAD: &str = "DEAD";
 
-/// A dead item; newest last.
+/// A dead item's place in the list; newest last.
 #[must_use]
 pub fn dead(at: Millis, event: &EventId) -> Key {
     (DEAD.to_owned(), format!("{:015}#{event}", at.0.max(0)))

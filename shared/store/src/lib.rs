@@ -14,15 +14,19 @@
 //! | [`journal`] | the steps of a turn in progress |
 //! | [`markers`] | the sign that an event is committed |
 //! | [`ledger`] | delivery's record of each part |
+//! | [`chats`] | a chat's next free moment, whether it is gone, where it went |
 //! | [`gateway`] | what API clients read: newest frame, final |
 //! | [`admission`] | API events between acceptance and commit |
 //! | [`buckets`] | the session rate |
 //! | [`memory`] | memory scopes, facts, episodes |
+//! | [`recall`] | the search in a scope |
 //! | [`consolidation`] | the claim of a consolidation and its one transaction |
+//! | [`reviews`] | the claim of a memory review and its one transaction |
 //! | [`dead`] | what was given up, for the alarm and for redrive |
 
 pub mod admission;
 pub mod buckets;
+pub mod chats;
 pub mod consolidation;
 pub mod dead;
 mod error;
@@ -34,9 +38,12 @@ pub mod keys;
 pub mod ledger;
 pub mod markers;
 pub mod memory;
+pub mod recall;
 mod request;
+pub mod reviews;
 pub mod sessions;
 pub mod table;
+mod write;
 
 use std::sync::{Arc, Mutex};
 

@@ -207,13 +207,30 @@ impl Store {
         sent.map(|output| output.items.unwrap_or_default()).map_err(|fault| failed("Query", fault))
     }
 
+    /// The first `limit` items of a query, over as many pages as they take.
+    pub(crate) async fn query_pages(&self, request: QueryFluentBuilder, limit: usize) -> Result<Vec<Item>, StoreError> {
+        let mut items = Vec::new();
+        let mut start = None;
+        loop {
+            let left = i32::try_from(limit - items.len()).unwrap_or(i32::MAX);
+            if left == 0 {
+                return Ok(items);
+            }
+            let page = request.clone().limit(left).set_exclusive_start_key(start);
+            let sent = self.retry("Query", async || page.clone().send().await.map_err(sort)).await;
+            let output = sent.map_err(|fault| failed("Query", fault))?;
+            items.extend(output.items.unwrap_or_default());
+            start = output.last_evaluated_key;
+            if start.is_none() {
+                return Ok(items);
+            }
+        }
+    }
+
     /// The items under `keys` (at most 100), strongly consistent, in no order; missing ones are left out.
     pub(crate) async fn batch_get(&self, wanted: Vec<(String, String)>) -> Result<Vec<Item>, StoreError> {
         let keys = wanted.into_iter().map(|(pk, sk)| {
-            HashMap::from([
-                (keys::PK.to_owned(), AttributeValue::S(pk)),
-                (keys::SK.to_owned(), AttributeValue::S(sk)),
-            ])
+            HashMap::from([(keys::PK.to_owned(), AttributeValue::S(pk)), (keys::SK.to_owned(), AttributeValue::S(sk))])
         });
         let wanted = KeysAndAttributes::builder().consistent_read(true).set_keys(Some(keys.collect())).build();
         let wanted = wanted.map_err(|error| StoreError::Refused { operation: "BatchGetItem", source: error.into() })?;
@@ -223,7 +240,8 @@ impl Store {
         loop {
             let sent = self.retry("BatchGetItem", async || request.clone().send().await.map_err(sort)).await;
             let mut output = sent.map_err(|fault| failed("BatchGetItem", fault))?;
-            found.extend(output.responses.take().and_then(|mut tables| tables.remove(&*self.table)).unwrap_or_default());
+            found
+                .extend(output.responses.take().and_then(|mut tables| tables.remove(&*self.table)).unwrap_or_default());
             let Some(rest) = output.unprocessed_keys.filter(|rest| !rest.is_empty()) else { return Ok(found) };
             let Some(delay) = delays.next() else {
                 return Err(StoreError::Unavailable {
@@ -244,11 +262,9 @@ impl Store {
         token: &str,
     ) -> Result<Transaction, StoreError> {
         let token = hex::encode(&Sha256::digest(token.as_bytes())[..16]);
-        let request =
-            self.client.transact_write_items().set_transact_items(Some(actions)).client_request_token(token);
-        let sent = self
-            .retry("TransactWriteItems", async || request.clone().send().await.map_err(sort_transaction))
-            .await;
+        let request = self.client.transact_write_items().set_transact_items(Some(actions)).client_request_token(token);
+        let sent =
+            self.retry("TransactWriteItems", async || request.clone().send().await.map_err(sort_transaction)).await;
         match sent {
             Ok(_) => Ok(Transaction::Done),
             Err(Fault::Cancelled(reasons)) => Ok(Transaction::Cancelled(reasons)),

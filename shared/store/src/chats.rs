@@ -1,0 +1,135 @@
+//! What delivery knows of a chat: when the platform may be called next, whether the chat is gone for us, and where it
+//! moved to. One item a chat, kept for as long as the chat may come back.
+//!
+//! Delivery handles a chat's events in order, so two workers meet here only when one was replaced: the slot is then the
+//! one's that took it. A refusal that arrives after the person came back does not undo the return: both are compared by
+//! their time.
+
+use std::time::Duration;
+
+use aws_sdk_dynamodb::types::ReturnValuesOnConditionCheckFailure;
+use serde::{Deserialize, Serialize};
+use turnlock_domain::time::Millis;
+
+use crate::error::StoreError;
+use crate::item::{from_item, ms, s};
+use crate::request::Conditional;
+use crate::{Store, keys};
+
+/// A chat as delivery knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ChatState {
+    /// When the platform may be called next for this chat.
+    pub next_at: Millis,
+    /// Why nothing more can be sent to it: a short word (`blocked`, `kicked`, `not_found`).
+    pub gone: Option<String>,
+    /// The chat, by our name for it, that this one moved to.
+    pub alias: Option<String>,
+    /// Who took the last slot.
+    slot: Option<String>,
+}
+
+/// What reserving a slot came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Slot {
+    /// The platform may be called now.
+    Free,
+    /// Not before then.
+    Wait(Millis),
+    /// Nothing can be sent to this chat, and why.
+    Gone(String),
+}
+
+impl Store {
+    /// What is known of `chat` (as `OutboundEvent::chat` names it).
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn chat(&self, chat: &str) -> Result<Option<ChatState>, StoreError> {
+        let (pk, sk) = keys::chat(chat);
+        self.get(self.get_item(pk, sk)).await?.map(|item| from_item("chat", item)).transpose()
+    }
+
+    /// Takes the right to call the platform for `chat` once now; the next slot is `interval` later.
+    ///
+    /// # Errors
+    /// [`StoreError`]; a slot that was taken by a lost request passes by itself.
+    pub async fn reserve_slot(&self, chat: &str, now: Millis, interval: Duration) -> Result<Slot, StoreError> {
+        let name = self.write_name();
+        let (pk, sk) = keys::chat(chat);
+        let request = self
+            .update_item(pk, sk)
+            .update_expression("SET next_at = :next, slot = :slot")
+            .condition_expression("(attribute_not_exists(next_at) OR next_at <= :now) AND attribute_not_exists(gone)")
+            .expression_attribute_values(":next", ms(now + interval))
+            .expression_attribute_values(":now", ms(now))
+            .expression_attribute_values(":slot", s(&name))
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+        let Conditional::Failed(old) = self.update(request).await? else { return Ok(Slot::Free) };
+        let old: ChatState = from_item("chat", old.unwrap_or_default())?;
+        Ok(match old.gone {
+            _ if old.slot.as_deref() == Some(&name) => Slot::Free,
+            Some(reason) => Slot::Gone(reason),
+            None => Slot::Wait(old.next_at),
+        })
+    }
+
+    /// The platform asked to be left alone for this chat until then: only ever later.
+    ///
+    /// # Errors
+    /// [`StoreError`]; blocking it again is harmless.
+    pub async fn block_chat_until(&self, chat: &str, until: Millis) -> Result<(), StoreError> {
+        let (pk, sk) = keys::chat(chat);
+        let request = self
+            .update_item(pk, sk)
+            .update_expression("SET next_at = :until")
+            .condition_expression("attribute_not_exists(next_at) OR next_at < :until")
+            .expression_attribute_values(":until", ms(until));
+        self.update(request).await.map(|_| ())
+    }
+
+    /// A call that began at `at` was refused because the chat is gone for us (`reason`, never empty). A person who came
+    /// back later than that stays.
+    ///
+    /// # Errors
+    /// [`StoreError`]; marking it again is harmless.
+    pub async fn mark_chat_gone(&self, chat: &str, reason: &str, at: Millis) -> Result<(), StoreError> {
+        let (pk, sk) = keys::chat(chat);
+        let request = self
+            .update_item(pk, sk)
+            .update_expression("SET gone = :reason, gone_at = :at")
+            .condition_expression("attribute_not_exists(back_at) OR back_at < :at")
+            .expression_attribute_values(":reason", s(reason))
+            .expression_attribute_values(":at", ms(at));
+        self.update(request).await.map(|_| ())
+    }
+
+    /// The chat is there again: somebody wrote in it at `at`.
+    ///
+    /// # Errors
+    /// [`StoreError`]; clearing it again is harmless.
+    pub async fn clear_chat_gone(&self, chat: &str, at: Millis) -> Result<(), StoreError> {
+        let (pk, sk) = keys::chat(chat);
+        let request = self
+            .update_item(pk, sk)
+            .update_expression("SET back_at = :at REMOVE gone, gone_at")
+            .condition_expression("attribute_not_exists(back_at) OR back_at < :at")
+            .expression_attribute_values(":at", ms(at));
+        self.update(request).await.map(|_| ())
+    }
+
+    /// `from` is to be read as `to` from now on (a group that migrated). A chat is no alias of itself.
+    ///
+    /// # Errors
+    /// [`StoreError`]; storing it again is harmless.
+    pub async fn alias_chat(&self, from: &str, to: &str) -> Result<(), StoreError> {
+        if from == to {
+            return Ok(());
+        }
+        let (pk, sk) = keys::chat(from);
+        let request =
+            self.update_item(pk, sk).update_expression("SET alias = :to").expression_attribute_values(":to", s(to));
+        self.update(request).await.map(|_| ())
+    }
+}
