@@ -1,1 +1,44 @@
-//! (to be written)
+//! The tools that a model may call, behind one [`Registry`].
+//!
+//! A tool of ours implements [`Tool`]: a typed input whose JSON Schema the model is shown, a risk, whether it may be
+//! repeated. The registry erases the type once, in private. Tools that are known only at run time (scripted ones, and
+//! whatever is reached over a protocol) come in by [`Registry::register_handler`].
+//!
+//! [`Registry::run`] always gives the model an answer: an unknown name, an input that does not fit, an error, a timeout
+//! and a panic all become a sentence that it can act on, and every result is cleaned and bounded.
+//!
+//! Not here: whether a call is allowed (approvals are the turn's), the journal of calls, and their log line. A tool has
+//! no way to speak to the user or to the queues: it answers the model, and that is all.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`tool`] | the trait, its erased form, risk and timeout |
+//! | [`context`] | what a call knows of its turn |
+//! | [`error`] | how a tool fails, and who gets to read it |
+//! | [`output`] | results: cleaned, never blank, bounded |
+//! | [`registry`] | the tools by name, and how a call is run |
+//! | `current_time`, `remember`, `recall` | the built-in tools, listed once in [`builtin`] |
+
+pub mod context;
+mod current_time;
+pub mod error;
+mod input;
+pub mod output;
+pub mod registry;
+pub mod tool;
+
+pub use context::ToolContext;
+pub use error::ToolError;
+pub use output::{RESULT_MAX, ToolOutput};
+pub use registry::{Registry, ToolOutcome, ToolRun};
+pub use tool::{Risk, Tool, ToolHandler, ToolInfo, ToolSpec};
+
+use turnlock_store::Store;
+
+/// The tools that every agent has: the one list of them.
+#[must_use]
+pub fn builtin(_store: &Store) -> Registry {
+    let mut registry = Registry::default();
+    registry.register(current_time::CurrentTime);
+    registry
+}

@@ -1,0 +1,198 @@
+//! The tools by name, and how a call is run: it always ends, within its tool's time limit, in something the model can
+//! read. What only the operator should know (causes, panics) is logged here, with the call's key, and nowhere else.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use serde_json::Value;
+use tokio::time::timeout;
+use turnlock_domain::message::Block;
+use turnlock_domain::text::{clean, cut};
+
+use crate::context::ToolContext;
+use crate::error::ToolError;
+use crate::output::{ToolOutput, bounded};
+use crate::tool::{Erased, Tool, ToolHandler, ToolInfo, ToolSpec, info};
+
+/// As much of a name that the model made up as is repeated to it.
+const NAME_MAX: usize = 80;
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolOutcome {
+    /// It has a result.
+    Ok,
+    /// It did not happen, or happened and failed; the model reads why.
+    Error,
+    /// It may have taken effect: it was cut off, and it does not honour idempotency keys.
+    Unknown,
+}
+
+impl ToolOutcome {
+    /// The word in logs and the replay's output.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Error => "error",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Whether the result is marked as an error for the model.
+    #[must_use]
+    pub fn is_error(self) -> bool {
+        self != Self::Ok
+    }
+}
+
+/// A call that has ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolRun {
+    /// What the model is given: never empty, never blank, bounded.
+    pub content: Vec<Block>,
+    /// How it ended.
+    pub outcome: ToolOutcome,
+}
+
+impl ToolRun {
+    fn sentence(outcome: ToolOutcome, sentence: impl Into<String>) -> Self {
+        Self { content: bounded(vec![Block::text(sentence)]), outcome }
+    }
+}
+
+/// The tools of one agent. Clones share their tools.
+#[derive(Clone, Default)]
+pub struct Registry {
+    tools: BTreeMap<String, Registered>,
+}
+
+#[derive(Clone)]
+struct Registered {
+    info: ToolInfo,
+    handler: Arc<dyn ToolHandler>,
+}
+
+/// How a call that had started came to its end.
+enum Ended {
+    Answered(ToolOutput),
+    Failed(ToolError),
+    Panicked,
+    TimedOut,
+}
+
+impl Registry {
+    /// Adds a tool of ours. A tool that had its name is replaced.
+    pub fn register<T: Tool>(&mut self, tool: T) {
+        self.register_handler(info::<T>(), Arc::new(Erased(tool)));
+    }
+
+    /// Adds a tool that is known only at run time. Returns the tool that had its name and is replaced by it, if there
+    /// was one: whoever takes names from outside asks [`Registry::get`] first.
+    pub fn register_handler(&mut self, info: ToolInfo, handler: Arc<dyn ToolHandler>) -> Option<ToolInfo> {
+        let name = info.spec.name.clone();
+        self.tools.insert(name, Registered { info, handler }).map(|replaced| replaced.info)
+    }
+
+    /// What models are told, in the order of the names.
+    #[must_use]
+    pub fn specs(&self) -> Vec<ToolSpec> {
+        self.tools.values().map(|tool| tool.info.spec.clone()).collect()
+    }
+
+    /// The tool called `name`.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&ToolInfo> {
+        self.tools.get(name).map(|tool| &tool.info)
+    }
+
+    /// Runs one call to its end. It never fails and never panics; what went wrong is in the run's content.
+    ///
+    /// Dropping the future abandons the call where it stands.
+    pub async fn run(&self, name: &str, input: Value, context: ToolContext) -> ToolRun {
+        let Some(tool) = self.tools.get(name) else {
+            return ToolRun::sentence(ToolOutcome::Error, self.no_such_tool(name));
+        };
+        let key = context.key.clone();
+        let ended = tool.call(input, context).await;
+        tool.told(ended, &key)
+    }
+
+    fn no_such_tool(&self, name: &str) -> String {
+        let name = clean(cut(name, NAME_MAX)).into_owned();
+        let names: Vec<&str> = self.tools.keys().map(String::as_str).collect();
+        if names.is_empty() {
+            return format!("There is no tool `{name}`: there are no tools here. Answer without one.");
+        }
+        format!("There is no tool `{name}`. The tools are: {}.", names.join(", "))
+    }
+}
+
+impl Registered {
+    async fn call(&self, input: Value, context: ToolContext) -> Ended {
+        // The call stands inside the future, so that a handler which panics before it returns one is contained too. What
+        // it shares with others is its own affair: it gets no reference from us.
+        let call = AssertUnwindSafe(async { self.handler.call(input, context).await }).catch_unwind();
+        match timeout(self.info.timeout, call).await {
+            Ok(Ok(Ok(output))) => Ended::Answered(output),
+            Ok(Ok(Err(error))) => Ended::Failed(error),
+            Ok(Err(_)) => Ended::Panicked,
+            Err(_) => Ended::TimedOut,
+        }
+    }
+
+    /// What the model is told of it; what it must not read is logged.
+    fn told(&self, ended: Ended, key: &str) -> ToolRun {
+        let name = self.info.spec.name.as_str();
+        match ended {
+            Ended::Answered(output) => ToolRun { content: bounded(output.content), outcome: ToolOutcome::Ok },
+            Ended::Failed(ToolError::ForModel(sentence)) => ToolRun::sentence(ToolOutcome::Error, sentence),
+            Ended::Failed(error @ ToolError::Transient(_)) => {
+                tracing::warn!(tool = name, key, error = chain(&error), "the tool `{name}` could not be reached");
+                let sentence =
+                    format!("The tool `{name}` cannot be reached now. Try again later, or go on without it.");
+                ToolRun::sentence(ToolOutcome::Error, sentence)
+            }
+            Ended::Failed(error @ ToolError::Failed(_)) => {
+                tracing::error!(tool = name, key, error = chain(&error), "the tool `{name}` failed");
+                ToolRun::sentence(ToolOutcome::Error, format!("The tool `{name}` failed. Go on without it."))
+            }
+            Ended::Panicked => {
+                tracing::error!(tool = name, key, "the tool `{name}` panicked");
+                self.cut_off(&format!("The tool `{name}` failed in the middle of the call."))
+            }
+            Ended::TimedOut => {
+                let seconds = self.info.timeout.as_secs_f64();
+                tracing::warn!(tool = name, key, seconds, "the tool `{name}` took too long");
+                self.cut_off(&format!("The tool `{name}` gave no answer within {seconds} seconds."))
+            }
+        }
+    }
+
+    /// A call that was cut off may have taken effect, unless repeating it is harmless anyway.
+    fn cut_off(&self, what: &str) -> ToolRun {
+        if self.info.keyed {
+            return ToolRun::sentence(ToolOutcome::Error, what);
+        }
+        let sentence = format!("{what} It may have taken effect all the same: do not assume that it did not.");
+        ToolRun::sentence(ToolOutcome::Unknown, sentence)
+    }
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_set().entries(self.tools.keys()).finish()
+    }
+}
+
+/// An error and everything below it, in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let below = std::iter::successors(error.source(), |error| error.source());
+    below.fold(error.to_string(), |line, error| format!("{line}: {error}"))
+}
+
+#[cfg(test)]
+mod tests;
