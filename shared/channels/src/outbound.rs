@@ -155,6 +155,28 @@ impl Outbound {
             Channel::Gateway | Channel::Cli | Channel::Cron | Channel::Unknown => Err(SendError::NoHandler),
         }
     }
+
+    /// Takes back the platform message `message`, which showed `event`: what a worker does with a message that it posted
+    /// too late. One that is gone already is taken back.
+    ///
+    /// # Errors
+    /// [`SendError`]; taking it back again is harmless.
+    pub async fn delete(&self, event: &OutboundEvent, message: &str) -> Result<(), SendError> {
+        let account = event.account.as_str();
+        match event.channel {
+            Channel::Telegram => match self.telegram.get(account) {
+                Some(client) => client.delete(event, message).await,
+                None => Err(SendError::NoHandler),
+            },
+            Channel::Slack => match self.slack.get(account) {
+                Some(client) => client.delete(event, message).await,
+                None => Err(SendError::NoHandler),
+            },
+            // A receiver knows a repetition by its id; there is nothing to take back.
+            Channel::Webhook => Ok(()),
+            Channel::Gateway | Channel::Cli | Channel::Cron | Channel::Unknown => Err(SendError::NoHandler),
+        }
+    }
 }
 
 /// What stands for a text of nothing but invisible characters: platforms refuse an empty message, and somebody waits.

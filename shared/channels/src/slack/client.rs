@@ -63,6 +63,22 @@ impl Client {
         }
     }
 
+    /// Deletes the message `ts` from the event's channel; one that is not there is deleted.
+    ///
+    /// # Errors
+    /// [`SendError`], by what the caller must do.
+    pub async fn delete(&self, event: &OutboundEvent, ts: &str) -> Result<(), SendError> {
+        let request = self.request("chat.delete", &json!({ "channel": channel(event), "ts": ts }))?;
+        match self.http.send(request, CALL_TIMEOUT).await {
+            Ok(response) => match read(&response, Some(ts)) {
+                Err(SendError::EditGone) => Ok(()),
+                answer => answer.map(|_| ()),
+            },
+            Err(PlatformError::Unreachable(_)) => Err(SendError::Transient("unreachable".to_owned())),
+            Err(PlatformError::AnswerLost(_)) => Err(SendError::Transient("answer lost".to_owned())),
+        }
+    }
+
     fn request(&self, method: &str, arguments: &Value) -> Result<PlatformRequest, SendError> {
         // A token that is no header value is a broken configuration: Slack would say the same.
         let mut token = HeaderValue::from_str(&format!("Bearer {}", self.token.expose_secret()))

@@ -62,6 +62,23 @@ impl Client {
         }
     }
 
+    /// Deletes the message `message` from the event's chat; one that is not there is deleted.
+    ///
+    /// # Errors
+    /// [`SendError`], by what the caller must do.
+    pub async fn delete(&self, event: &OutboundEvent, message: &str) -> Result<(), SendError> {
+        let mut arguments = address(event);
+        arguments["message_id"] = number(message);
+        match self.http.send(self.request("deleteMessage", &arguments), CALL_TIMEOUT).await {
+            Ok(response) => match read(&response, Some(message)) {
+                Err(SendError::Rejected { code }) if code.contains("message to delete not found") => Ok(()),
+                answer => answer.map(|_| ()),
+            },
+            Err(PlatformError::Unreachable(_)) => Err(SendError::Transient("unreachable".to_owned())),
+            Err(PlatformError::AnswerLost(_)) => Err(SendError::Transient("answer lost".to_owned())),
+        }
+    }
+
     fn request(&self, method: &str, arguments: &Value) -> PlatformRequest {
         let mut headers = HeaderMap::new();
         headers.insert(http::header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
