@@ -1,0 +1,85 @@
+//! `[[models]]`.
+
+use serde_json::Value;
+
+use super::table::{Context, Table};
+use super::values::{address, amount, one_of, whole, word};
+use crate::{Capability, ModelSettings, Provider};
+
+const PROVIDERS: &[(&str, Provider)] =
+    &[("bedrock", Provider::Bedrock), ("openai", Provider::Openai), ("scripted", Provider::Scripted)];
+const CAPABILITIES: &[(&str, Capability)] = &[
+    ("tools", Capability::Tools),
+    ("images", Capability::Images),
+    ("starts_in_reasoning", Capability::StartsInReasoning),
+];
+const OPENAI_URL: &str = "https://api.openai.com/v1";
+
+/// A list replaces the one before as a whole: an order of preference cannot be merged.
+pub(super) fn read_all(root: &mut Table, context: &mut Context<'_>, models: &mut Vec<ModelSettings>) {
+    let items = match root.take("models") {
+        None => return,
+        Some(Value::Array(items)) if !items.is_empty() => items,
+        Some(_) => return context.problem("models", "must be a list of at least one model, each under [[models]]"),
+    };
+    models.clear();
+    for (index, item) in items.into_iter().enumerate() {
+        let path = format!("models[{index}]");
+        match item {
+            Value::Object(fields) => models.push(read(Table::new(path, fields), context)),
+            _ => context.problem(&path, "must be a table with provider and model"),
+        }
+    }
+}
+
+fn read(mut table: Table, context: &mut Context<'_>) -> ModelSettings {
+    if !table.has("provider") {
+        context.problem(&table.path_of("provider"), "is missing: \"bedrock\", \"openai\" or \"scripted\"");
+    }
+    let mut provider = Provider::Scripted;
+    table.read(context, "provider", &mut provider, one_of(PROVIDERS));
+    let mut model = blank(provider);
+    table.read(context, "model", &mut model.model, word);
+    if model.model.is_empty() {
+        context.problem(&table.path_of("model"), "is missing: the model's name at its provider");
+    }
+    table.read(context, "capabilities", &mut model.capabilities, capabilities);
+    table.read_optional(context, "context_tokens", &mut model.context_tokens, whole(1000..=100_000_000));
+    table.read_optional(context, "max_tokens", &mut model.max_tokens, whole(1..=10_000_000));
+    table.table(context, "price", |table, context| {
+        table.read(context, "input", &mut model.price.input, amount);
+        table.read(context, "output", &mut model.price.output, amount);
+    });
+    match provider {
+        Provider::Openai => {
+            table.read(context, "base_url", &mut model.base_url, address);
+            table.optional_secret(context, "api_key", &mut model.api_key);
+        }
+        Provider::Bedrock => table.read_optional(context, "region", &mut model.region, word),
+        Provider::Scripted => {}
+    }
+    table.finish(context);
+    model
+}
+
+/// A model of `provider` before anything of it is read.
+fn blank(provider: Provider) -> ModelSettings {
+    let scripted = ModelSettings::default();
+    match provider {
+        Provider::Scripted => scripted,
+        Provider::Bedrock | Provider::Openai => ModelSettings {
+            provider,
+            model: String::new(),
+            base_url: if provider == Provider::Openai { OPENAI_URL.to_owned() } else { String::new() },
+            capabilities: vec![Capability::Tools],
+            ..scripted
+        },
+    }
+}
+
+fn capabilities(value: Value) -> Result<Vec<Capability>, String> {
+    let Value::Array(items) = value else {
+        return Err("must be a list of \"tools\", \"images\", \"starts_in_reasoning\"".to_owned());
+    };
+    items.into_iter().map(one_of(CAPABILITIES)).collect()
+}

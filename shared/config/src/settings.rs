@@ -1,0 +1,12 @@
+//! What can be set, as plain structs. Each type's `Default` is what a file without it says.
+
+mod accounts;
+mod agent;
+mod demo;
+mod model;
+
+pub use accounts::{Account, Allow, Gateway, GatewayKey, Groups, ReplyTo, Server, Slack, Telegram, Verify, Webhook};
+pub use agent::{Agent, Instruction, Limits};
+pub use demo::DemoSecrets;
+pub(crate) use demo::demo;
+pub use model::{Capability, ModelSettings, Price, Provider};

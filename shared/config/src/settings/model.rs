@@ -1,0 +1,81 @@
+//! Models.
+
+use secrecy::SecretString;
+
+/// One model.
+#[derive(Debug, Clone)]
+pub struct ModelSettings {
+    /// Who provides it.
+    pub provider: Provider,
+    /// Its name there.
+    pub model: String,
+    /// The endpoint of an OpenAI-compatible server, without `/chat/completions`.
+    pub base_url: String,
+    /// The endpoint's key, where it wants one.
+    pub api_key: Option<SecretString>,
+    /// The AWS region of a Bedrock model; `None` = the function's own.
+    pub region: Option<String>,
+    /// What it can do.
+    pub capabilities: Vec<Capability>,
+    /// Tokens it takes, question and answer together; `None` = unknown.
+    pub context_tokens: Option<u32>,
+    /// The most tokens of one answer; `None` = the provider's own limit.
+    pub max_tokens: Option<u32>,
+    /// What it costs.
+    pub price: Price,
+}
+
+/// Who provides a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Provider {
+    /// Amazon Bedrock.
+    Bedrock,
+    /// Any OpenAI-compatible endpoint.
+    Openai,
+    /// The stand-in: offline, no language model.
+    Scripted,
+}
+
+/// What a model can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Capability {
+    /// It calls tools.
+    Tools,
+    /// It sees images.
+    Images,
+    /// Its text begins inside the thinking tag.
+    StartsInReasoning,
+}
+
+/// What a million tokens cost, in any one currency.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Price {
+    /// Read.
+    pub input: f64,
+    /// Written.
+    pub output: f64,
+}
+
+impl Default for ModelSettings {
+    fn default() -> Self {
+        Self {
+            provider: Provider::Scripted,
+            model: "scripted".to_owned(),
+            base_url: String::new(),
+            api_key: None,
+            region: None,
+            capabilities: vec![Capability::Tools, Capability::Images],
+            context_tokens: None,
+            max_tokens: None,
+            price: Price::default(),
+        }
+    }
+}
+
+impl ModelSettings {
+    /// Whether it can do this.
+    #[must_use]
+    pub fn can(&self, capability: Capability) -> bool {
+        self.capabilities.contains(&capability)
+    }
+}
