@@ -315,3 +315,256 @@ fn pause(before: &str, after: &str) -> Option<Pause> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde::Deserialize;
+    use serde_json::json;
+
+    use super::*;
+
+    const FAMILY: &str = "👨‍👩‍👧";
+    const SCOTLAND: &str = "🏴\u{e0067}\u{e0062}\u{e0073}\u{e0063}\u{e0074}\u{e007f}";
+
+    fn count(text: &str) -> usize {
+        text.chars().count()
+    }
+
+    #[test]
+    fn cuts_fall_between_graphemes() {
+        assert_eq!(cut("héllo", 3), "hél");
+        assert_eq!(cut("he\u{301}llo", 2), "h");
+        assert_eq!(cut(&format!("a{FAMILY}b"), 5), "a");
+        assert_eq!(cut(&format!("a{FAMILY}b"), 6), format!("a{FAMILY}"));
+        assert_eq!(cut("abc", 0), "");
+        assert_eq!(cut("abc", 9), "abc");
+        assert_eq!(cut_utf16("😀", 1), "");
+        assert_eq!(utf16_len("a😀"), 3);
+    }
+
+    #[test]
+    fn a_letter_with_endless_accents_does_not_empty_the_text() {
+        let tower = format!("a{}", "\u{301}".repeat(100));
+        assert_eq!(cut(&tower, 10).chars().count(), 10);
+        assert_eq!(split(&tower, 10, count).concat(), tower);
+    }
+
+    /// Case un-session-bricked: seven units of ten emoji are three emoji.
+    #[test]
+    fn un_session_bricked() {
+        assert_eq!(cut_utf16(&"😀".repeat(10), 7), "😀😀😀");
+    }
+
+    /// Case un-error-snowball: an error text is capped without a half character that could spread.
+    #[test]
+    fn un_error_snowball() {
+        let error: Value = parse_json(br#""...'\udc97'...""#).expect("parses");
+        assert_eq!(cut(error.as_str().expect("a text"), 5), "...'\u{fffd}");
+    }
+
+    #[test]
+    fn blank_is_what_nobody_sees() {
+        for blank in
+            ["", " \n\t", "\u{200b}\u{feff}", "\u{2060}\u{ad}", "\u{3164}", "\u{e0041}", "\0\u{7f}", "\u{fe0f}"]
+        {
+            assert!(is_blank(blank), "{blank:?}");
+        }
+        for visible in ["a", "\u{200b}.", "\u{fffd}", "👍", "‏א"] {
+            assert!(!is_blank(visible), "{visible:?}");
+        }
+    }
+
+    #[test]
+    fn cleaning_removes_what_no_one_sees_and_keeps_what_scripts_need() {
+        for (text, clean_text) in [
+            ("a\0b\u{b}c\u{ffff}", "abc"),
+            ("line\r\n\tindented", "line\r\n\tindented"),
+            ("hi\u{e0049}\u{e0047}\u{e007f}", "hi"),
+            ("rm \u{202e}fdp.exe", "rm fdp.exe"),
+            ("❤\u{fe0f}\u{fe0f}\u{e0101}!", "❤\u{fe0f}!"),
+            ("🏴\u{e0061}\u{e0062}\u{e007f}", "🏴"),
+        ] {
+            assert_eq!(clean(text), clean_text, "{text:?}");
+        }
+        for kept in
+            [FAMILY, SCOTLAND, "می\u{200c}خواهم", "שלום\u{200f}!", "葛\u{e0100}", "\u{2068}name\u{2069}", "\u{fffd}"]
+        {
+            assert!(matches!(clean(kept), Cow::Borrowed(_)), "{kept:?}");
+        }
+    }
+
+    #[test]
+    fn un_lone_surrogate_json() {
+        let update =
+            parse_json(br#"{"update_id":7001,"message":{"message_id":1,"text":"hi \ud83d"}}"#).expect("parses");
+        assert_eq!(update["message"]["text"], "hi \u{fffd}");
+    }
+
+    /// Case un-lone-surrogate-validator: one rule for values and for typed shapes.
+    #[test]
+    fn un_lone_surrogate_validator() {
+        #[derive(Deserialize)]
+        struct Shape {
+            test: String,
+        }
+        let raw = br#"{"test":"a\udce2b","ignored":"\uD800"}"#;
+        assert_eq!(parse_json(raw).expect("parses")["test"], "a\u{fffd}b");
+        assert_eq!(from_json::<Shape>(raw).expect("parses").test, "a\u{fffd}b");
+    }
+
+    #[test]
+    fn un_pair_decoded_apart() {
+        assert_eq!(parse_json(br#"{"text":"\ud83c\udf78"}"#).expect("parses"), json!({"text": "\u{1f378}"}));
+    }
+
+    #[test]
+    fn only_lone_surrogates_are_replaced() {
+        for (raw, text) in [
+            (r#""\ud83d\ud83d\ude00""#, "\u{fffd}😀"),
+            (r#""\ude00\ud83d""#, "\u{fffd}\u{fffd}"),
+            (r#""\ud83dA""#, "\u{fffd}A"),
+            (r#""\\ud83d""#, "\\ud83d"),
+            (r#""\\\ud83d""#, "\\\u{fffd}"),
+            (r#""\ud83d\n\"\uDE00""#, "\u{fffd}\n\"\u{fffd}"),
+            (r#""é\ud83dé""#, "é\u{fffd}é"),
+        ] {
+            assert_eq!(parse_json(raw.as_bytes()), Ok(json!(text)), "{raw}");
+        }
+        assert_eq!(parse_json("\u{feff}{\"\\ud800\": 1}".as_bytes()), Ok(json!({"\u{fffd}": 1})));
+    }
+
+    #[test]
+    fn errors_name_a_place_and_quote_nothing() {
+        let deep = "[".repeat(1000);
+        let cases: [(&[u8], JsonError); 6] = [
+            (b"{\"secret\": \xff}", JsonError::Utf8 { at: 11 }),
+            (b"{secret}", JsonError::Syntax { line: 1, column: 2 }),
+            (b"{\n\"secret\": ", JsonError::Truncated { line: 2, column: 10 }),
+            (b"\"\\ud83", JsonError::Truncated { line: 1, column: 6 }),
+            (deep.as_bytes(), JsonError::Syntax { line: 1, column: 128 }),
+            (b"", JsonError::Truncated { line: 1, column: 0 }),
+        ];
+        for (raw, error) in cases {
+            assert_eq!(parse_json(raw), Err(error));
+        }
+        let error = from_json::<u64>(b"\"secret\"").expect_err("another shape");
+        assert_eq!(error, JsonError::Shape { line: 1, column: 8 });
+        assert!(!format!("{error} {error:?}").contains("secret"));
+    }
+
+    /// Case tg-utf16-count: 2049 emoji are 4098 units, so two messages.
+    #[test]
+    fn tg_utf16_count() {
+        let text = "😀".repeat(2049);
+        let pieces = split(&text, 4096, utf16_len);
+        assert_eq!(pieces.iter().map(|piece| utf16_len(piece)).collect::<Vec<_>>(), [4096, 2]);
+    }
+
+    #[test]
+    fn tg_split_surrogate() {
+        let text = format!("{}🎩 tail", "x".repeat(4095));
+        let pieces = split(&text, 4096, utf16_len);
+        assert_eq!(pieces, [&text[..4095], "🎩 tail"]);
+    }
+
+    #[test]
+    fn splits_fall_where_a_reader_pauses() {
+        for (parts, lengths) in [
+            (vec![("a", 82), ("\n\n", 1), ("b", 40)], vec![84, 40]),
+            (vec![("a", 80), ("。", 1), ("b", 40)], vec![81, 40]),
+            (vec![("intro\n", 1), ("x", 110)], vec![100, 16]),
+            (vec![("Hi\n", 1), ("x", 200)], vec![100, 100, 3]),
+            (vec![("a", 300)], vec![100, 100, 100]),
+            (vec![("a", 80), (". ", 1), ("b", 10), (", ", 1), ("c", 20)], vec![82, 32]),
+            (vec![("a", 80), ("3.14159", 1), ("b", 20)], vec![100, 7]),
+            (vec![("a", 80), ("; ", 1), ("b", 10), (" ", 1), ("c", 20)], vec![82, 31]),
+            (vec![("a", 76), ("\n", 1), ("b", 10), ("! ", 1), ("c", 40)], vec![77, 52]),
+            (vec![("a", 99), (".", 1), (" b", 1)], vec![100, 2]),
+            (vec![("a", 100)], vec![100]),
+            (vec![], vec![]),
+        ] {
+            let text: String = parts.iter().map(|(text, times)| text.repeat(*times)).collect();
+            let pieces: Vec<usize> = split(&text, 100, count).into_iter().map(count).collect();
+            assert_eq!(pieces, lengths, "{text}");
+        }
+    }
+
+    #[test]
+    fn where_not_even_a_character_fits_it_stands_alone() {
+        assert_eq!(split("😀a", 1, utf16_len), ["😀", "a"]);
+        assert_eq!(split("ab", 0, count), ["a", "b"]);
+    }
+
+    fn any_text() -> impl Strategy<Value = String> {
+        let piece = prop::sample::select(vec![
+            "word",
+            " ",
+            "\n",
+            "\n\n",
+            "\r\n",
+            ". ",
+            "。",
+            ", ",
+            ";",
+            "😀",
+            FAMILY,
+            SCOTLAND,
+            "e\u{301}",
+            "\u{301}",
+            "你好",
+            "\0",
+            "\u{e0061}",
+            "🏴",
+            "\u{fe0f}",
+            "\u{202e}",
+            "\u{200d}",
+            "🇩🇪",
+        ]);
+        prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+
+        #[test]
+        fn pieces_fit_and_make_the_text(text in any_text(), max in 2usize..40, by_units: bool) {
+            let measure = |text: &str| if by_units { utf16_len(text) } else { text.len().div_ceil(4) };
+            let pieces = split(&text, max, measure);
+            prop_assert_eq!(pieces.concat(), text.clone());
+            prop_assert!(pieces.iter().all(|piece| !piece.is_empty() && measure(piece) <= max));
+            if text.graphemes(true).all(|grapheme| measure(grapheme) <= max) {
+                let graphemes: usize = pieces.iter().map(|piece| piece.graphemes(true).count()).sum();
+                prop_assert_eq!(graphemes, text.graphemes(true).count());
+            }
+        }
+
+        #[test]
+        fn a_cut_is_the_longest_start_that_fits(text in any_text(), max in 0usize..30) {
+            let start = cut(&text, max);
+            prop_assert!(text.starts_with(start) && count(start) <= max);
+            let next = text[start.len()..].graphemes(true).next().map_or(0, count);
+            prop_assert!(next == 0 || count(start) + next > max || start.is_empty() || text.graphemes(true).next().map(count) > Some(max));
+        }
+
+        #[test]
+        fn cleaning_settles_at_once(text in any_text()) {
+            let once = clean(&text);
+            prop_assert!(matches!(clean(&once), Cow::Borrowed(_)));
+        }
+
+        #[test]
+        fn any_string_survives_json(text in "\\PC{0,20}", units in prop::collection::vec(0xd000u16..0xe100, 0..8)) {
+            let escaped: String = units.iter().map(|unit| format!("\\u{unit:04x}")).collect();
+            let raw = format!("[{}, \"{escaped}\"]", json!(text));
+            let parsed = parse_json(raw.as_bytes()).expect("parses");
+            prop_assert_eq!(&parsed[0], &json!(text));
+            prop_assert_eq!(&parsed[1], &json!(String::from_utf16_lossy(&units)));
+        }
+
+        #[test]
+        fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+            let _ = parse_json(&bytes);
+        }
+    }
+}

@@ -1,0 +1,679 @@
+//! Any stored history made into a valid conversation. Nothing is invented but three short visible texts, and a result that
+//! exists is never replaced by one that says that the tool did not run: a model that believes that runs it again.
+//!
+//! The messages are taken apart into blocks, each block is mended or dropped, each tool use is paired with its result, and
+//! the blocks are put together again with the results where they belong.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use serde_json::{Map, Value};
+
+use super::check::{check, is_empty};
+use super::names::{alias, file_name, free_file_name, fresh_id, is_name};
+use crate::message::{Block, Message, Role};
+use crate::text;
+
+/// The result of a call whose own result is nowhere.
+const NOT_EXECUTED: &str = "not executed: interrupted";
+/// The content of a result that has none.
+const NO_OUTPUT: &str = "(no output)";
+/// What a model said that ended in its reasoning.
+const NO_TEXT: &str = "(no text)";
+/// The first message of a history that begins with the model's.
+const BEGINNING: &str = "(earlier messages are not shown)";
+
+/// A valid conversation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Repaired {
+    /// Its messages.
+    pub messages: Vec<Message>,
+    /// What had to be changed, for the log; empty exactly if the history was valid.
+    pub changes: Vec<Change>,
+}
+
+/// One thing that was changed. The index is that of the message in the history as it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum Change {
+    /// A message that had nothing to begin with, or nothing left, is gone.
+    #[error("message {0} was empty and is left out")]
+    MessageDropped(usize),
+    /// A block with nothing to see is gone.
+    #[error("a blank block of message {0} is left out")]
+    BlankDropped(usize),
+    /// A block that this version does not know is gone.
+    #[error("an unknown block of message {0} is left out")]
+    UnknownDropped(usize),
+    /// A block in a place that is not its own is gone.
+    #[error("a misplaced block of message {0} is left out")]
+    MisplacedDropped(usize),
+    /// A result that answers no tool use is gone.
+    #[error("a result in message {0} answers nothing and is left out")]
+    OrphanDropped(usize),
+    /// A result was put behind its tool use, before other blocks.
+    #[error("a result in message {0} is put where it belongs")]
+    ResultMoved(usize),
+    /// A tool use that nothing answers got an error as its result.
+    #[error("a tool use in message {0} got a result that says that it was interrupted")]
+    ResultAdded(usize),
+    /// The message was joined to one of the same role.
+    #[error("message {0} is joined to another of its role")]
+    Merged(usize),
+    /// Visible text stands where something has to.
+    #[error("message {0} got a text that says that there is none")]
+    FillerAdded(usize),
+    /// Characters that no boundary lets pass were removed.
+    #[error("a text of message {0} is cleaned")]
+    TextCleaned(usize),
+    /// A tool use and its result got another id.
+    #[error("a tool use of message {0} got another id")]
+    IdReplaced(usize),
+    /// A tool use got its tool's alias.
+    #[error("a tool use of message {0} got its tool's alias")]
+    NameReplaced(usize),
+    /// Arguments that are no object were put into one.
+    #[error("the arguments of a tool use of message {0} are put into an object")]
+    InputWrapped(usize),
+    /// A file got another name.
+    #[error("a file of message {0} got another name")]
+    FileRenamed(usize),
+}
+
+/// A block on its way from one message to another.
+struct Item {
+    role: Role,
+    block: Block,
+    /// The message it came from.
+    message: usize,
+    /// The number of its run: blocks of one role in a row.
+    run: usize,
+}
+
+/// The valid conversation that is closest to `messages`.
+#[must_use]
+pub fn repair(messages: &[Message]) -> Repaired {
+    if check(messages).is_empty() {
+        return Repaired { messages: messages.to_vec(), changes: Vec::new() };
+    }
+    let mut changes = Vec::new();
+    let mut items = take_apart(messages, &mut changes);
+    let pairs = pair(&items);
+    rename_calls(&mut items, &pairs, &mut changes);
+    let mut items = put_results_in_place(items, &pairs, &mut changes);
+    name_files(&mut items, &mut changes);
+    let mut repaired = group(items, messages, &mut changes);
+    if repaired.first().is_some_and(|message| message.role == Role::Assistant) {
+        repaired.insert(0, Message::user(BEGINNING));
+        changes.push(Change::FillerAdded(0));
+    }
+    Repaired { messages: repaired, changes }
+}
+
+/// The blocks that can stay, each mended by itself.
+fn take_apart(messages: &[Message], changes: &mut Vec<Change>) -> Vec<Item> {
+    let mut items: Vec<Item> = Vec::new();
+    for (index, message) in messages.iter().enumerate() {
+        for block in &message.content {
+            // Whoever carries it: a result is told to the model, so it is the user's.
+            let role = if matches!(block, Block::ToolResult { .. }) { Role::User } else { message.role };
+            if let Some(block) = mend(block, role, index, changes) {
+                let run = items.last().map_or(0, |last| last.run + usize::from(last.role != role));
+                items.push(Item { role, block, message: index, run });
+            }
+        }
+    }
+    items
+}
+
+fn mend(block: &Block, role: Role, message: usize, changes: &mut Vec<Change>) -> Option<Block> {
+    let (mended, change) = match block {
+        Block::Text { text } => return mend_text(text, message, changes),
+        Block::Image(_) | Block::File(_) if role == Role::User => (Some(block.clone()), None),
+        Block::ToolUse { id, name, input } if role == Role::Assistant => {
+            (Some(mend_use(id, name, input, message, changes)), None)
+        }
+        Block::ToolResult { tool_use_id, content, is_error } => {
+            let content = mend_result(content, message, changes);
+            (Some(Block::ToolResult { tool_use_id: tool_use_id.clone(), content, is_error: *is_error }), None)
+        }
+        Block::Reasoning(reasoning) if role == Role::Assistant && is_empty(reasoning) => {
+            (None, Some(Change::BlankDropped(message)))
+        }
+        Block::Reasoning(_) if role == Role::Assistant => (Some(block.clone()), None),
+        Block::Image(_) | Block::File(_) | Block::ToolUse { .. } | Block::Reasoning(_) => {
+            (None, Some(Change::MisplacedDropped(message)))
+        }
+        Block::Unknown => (None, Some(Change::UnknownDropped(message))),
+    };
+    changes.extend(change);
+    mended
+}
+
+fn mend_text(text: &str, message: usize, changes: &mut Vec<Change>) -> Option<Block> {
+    let clean = text::clean(text);
+    if text::is_blank(&clean) {
+        changes.push(Change::BlankDropped(message));
+        return None;
+    }
+    if let Cow::Owned(_) = clean {
+        changes.push(Change::TextCleaned(message));
+    }
+    Some(Block::text(clean))
+}
+
+fn mend_use(id: &str, name: &str, input: &Value, message: usize, changes: &mut Vec<Change>) -> Block {
+    if !is_name(name) {
+        changes.push(Change::NameReplaced(message));
+    }
+    let input = match input {
+        Value::Object(_) => input.clone(),
+        other => {
+            changes.push(Change::InputWrapped(message));
+            let inner = (!other.is_null()).then(|| ("input".to_owned(), other.clone()));
+            Value::Object(inner.into_iter().collect::<Map<_, _>>())
+        }
+    };
+    Block::ToolUse { id: id.to_owned(), name: alias(name), input }
+}
+
+fn mend_result(content: &[Block], message: usize, changes: &mut Vec<Change>) -> Vec<Block> {
+    let mut mended = Vec::new();
+    for block in content {
+        match block {
+            Block::ToolUse { .. } | Block::ToolResult { .. } | Block::Reasoning(_) => {
+                changes.push(Change::MisplacedDropped(message));
+            }
+            Block::Text { .. } | Block::Image(_) | Block::File(_) | Block::Unknown => {
+                mended.extend(mend(block, Role::User, message, changes));
+            }
+        }
+    }
+    if mended.is_empty() {
+        changes.push(Change::FillerAdded(message));
+        mended.push(Block::text(NO_OUTPUT));
+    }
+    mended
+}
+
+/// For each tool use (by the index of its item) the item of its result: the first one behind it that has its id and that
+/// no other use of the same run or a later use of that id takes. Some providers use the same id in every turn.
+fn pair(items: &[Item]) -> HashMap<usize, usize> {
+    let mut pairs = HashMap::new();
+    let mut open: HashMap<&str, (usize, VecDeque<usize>)> = HashMap::new();
+    for (index, item) in items.iter().enumerate() {
+        match &item.block {
+            Block::ToolUse { id, .. } => {
+                let (run, uses) = open.entry(id).or_default();
+                if *run != item.run {
+                    uses.clear();
+                }
+                *run = item.run;
+                uses.push_back(index);
+            }
+            Block::ToolResult { tool_use_id, .. } => {
+                if let Some(index_of_use) = open.get_mut(tool_use_id.as_str()).and_then(|(_, uses)| uses.pop_front()) {
+                    pairs.insert(index_of_use, index);
+                }
+            }
+            Block::Text { .. } | Block::Image(_) | Block::File(_) | Block::Reasoning(_) | Block::Unknown => {}
+        }
+    }
+    pairs
+}
+
+/// Gives every call an id of its own and of the right shape, on both sides of the pair. An id that can stay stays.
+fn rename_calls(items: &mut [Item], pairs: &HashMap<usize, usize>, changes: &mut Vec<Change>) {
+    let mut taken: HashSet<String> = items.iter().filter_map(use_id).filter(|id| is_name(id)).cloned().collect();
+    let mut seen = HashSet::new();
+    for index in 0..items.len() {
+        let Some(id) = use_id(&items[index]).cloned() else { continue };
+        if is_name(&id) && seen.insert(id.clone()) {
+            continue;
+        }
+        let fresh = fresh_id(&id, &taken);
+        taken.insert(fresh.clone());
+        changes.push(Change::IdReplaced(items[index].message));
+        for side in [Some(index), pairs.get(&index).copied()].into_iter().flatten() {
+            if let Block::ToolUse { id, .. } | Block::ToolResult { tool_use_id: id, .. } = &mut items[side].block {
+                id.clone_from(&fresh);
+            }
+        }
+    }
+}
+
+fn use_id(item: &Item) -> Option<&String> {
+    match &item.block {
+        Block::ToolUse { id, .. } => Some(id),
+        _ => None,
+    }
+}
+
+/// The items with the results of each run of the model right behind it; results of nothing are gone.
+fn put_results_in_place(items: Vec<Item>, pairs: &HashMap<usize, usize>, changes: &mut Vec<Change>) -> Vec<Item> {
+    let uses: HashMap<usize, usize> = pairs.iter().map(|(call, result)| (*result, *call)).collect();
+    let runs: Vec<usize> = items.iter().map(|item| item.run).collect();
+    // The results by the run that they answer.
+    let mut answers: HashMap<usize, Vec<Item>> = HashMap::new();
+    let mut rest: Vec<Item> = Vec::new();
+    for (index, item) in items.into_iter().enumerate() {
+        if !matches!(item.block, Block::ToolResult { .. }) {
+            if let Some(missing) = missing_result(index, &item, pairs, changes) {
+                answers.entry(item.run).or_default().push(missing);
+            }
+            rest.push(item);
+        } else if let Some(call) = uses.get(&index) {
+            let behind_others = rest.last().is_some_and(|last| last.run == item.run);
+            if item.run != runs[*call] + 1 || behind_others {
+                changes.push(Change::ResultMoved(item.message));
+            }
+            answers.entry(runs[*call]).or_default().push(item);
+        } else {
+            changes.push(Change::OrphanDropped(item.message));
+        }
+    }
+    let mut placed = Vec::new();
+    for item in rest {
+        place_answers_before(item.run, &mut answers, &mut placed);
+        placed.push(item);
+    }
+    place_answers_before(usize::MAX, &mut answers, &mut placed);
+    placed
+}
+
+/// The synthetic result of the tool use in `item`, if it is one that nothing answers.
+fn missing_result(index: usize, item: &Item, pairs: &HashMap<usize, usize>, changes: &mut Vec<Change>) -> Option<Item> {
+    let id = use_id(item).filter(|_| !pairs.contains_key(&index))?;
+    changes.push(Change::ResultAdded(item.message));
+    let content = vec![Block::text(NOT_EXECUTED)];
+    let block = Block::ToolResult { tool_use_id: id.clone(), content, is_error: true };
+    Some(Item { role: Role::User, block, message: item.message, run: item.run + 1 })
+}
+
+/// Adds the results of the run that was placed last, unless `run` goes on with it.
+fn place_answers_before(run: usize, answers: &mut HashMap<usize, Vec<Item>>, placed: &mut Vec<Item>) {
+    let Some(last) = placed.last().map(|item| item.run).filter(|last| *last != run) else { return };
+    placed.extend(answers.remove(&last).unwrap_or_default());
+}
+
+/// Gives every file a name of its own, of the right shape.
+fn name_files(items: &mut [Item], changes: &mut Vec<Change>) {
+    let mut taken = HashSet::new();
+    for Item { block, message, .. } in items {
+        let blocks = match block {
+            Block::ToolResult { content, .. } => content.as_mut_slice(),
+            other => std::slice::from_mut(other),
+        };
+        for block in blocks {
+            let Block::File(media) = block else { continue };
+            let name = free_file_name(&file_name(media.name.as_deref().unwrap_or_default()), &taken);
+            taken.insert(name.to_ascii_lowercase());
+            if media.name.as_ref() != Some(&name) {
+                changes.push(Change::FileRenamed(*message));
+                media.name = Some(name);
+            }
+        }
+    }
+}
+
+/// The messages that the items make; `before` are those that they came from.
+fn group(items: Vec<Item>, before: &[Message], changes: &mut Vec<Change>) -> Vec<Message> {
+    let mut messages: Vec<Message> = Vec::new();
+    // For each new message, the one that its last block came from.
+    let mut sources: Vec<usize> = Vec::new();
+    let mut used: HashSet<usize> = HashSet::new();
+    for Item { role, block, message, .. } in items {
+        used.insert(message);
+        match (messages.last_mut(), sources.last_mut()) {
+            (Some(last), Some(source)) if last.role == role => {
+                // A result that was made up comes from the message of its call.
+                if *source != message && before[*source].role == before[message].role {
+                    changes.push(Change::Merged(message));
+                }
+                *source = message;
+                last.content.push(block);
+            }
+            _ => {
+                messages.push(Message::new(role, vec![block]));
+                sources.push(message);
+            }
+        }
+    }
+    for (message, source) in messages.iter_mut().zip(sources) {
+        if let Some(Block::Reasoning(_)) = message.content.last() {
+            message.content.push(Block::text(NO_TEXT));
+            changes.push(Change::FillerAdded(source));
+        }
+    }
+    changes.extend((0..before.len()).filter(|index| !used.contains(index)).map(Change::MessageDropped));
+    messages
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::conversation::{Problem, check_request};
+    use crate::message::{Media, Reasoning};
+
+    fn call(id: &str) -> Block {
+        Block::ToolUse { id: id.to_owned(), name: "lookup".to_owned(), input: json!({"q": "x"}) }
+    }
+
+    fn result(id: &str) -> Block {
+        answer(id, "ok")
+    }
+
+    fn answer(id: &str, text: &str) -> Block {
+        Block::ToolResult { tool_use_id: id.to_owned(), content: vec![Block::text(text)], is_error: false }
+    }
+
+    fn interrupted(id: &str) -> Block {
+        let content = vec![Block::text(NOT_EXECUTED)];
+        Block::ToolResult { tool_use_id: id.to_owned(), content, is_error: true }
+    }
+
+    fn user(content: impl Into<Vec<Block>>) -> Message {
+        Message::new(Role::User, content.into())
+    }
+
+    fn assistant(content: impl Into<Vec<Block>>) -> Message {
+        Message::new(Role::Assistant, content.into())
+    }
+
+    fn signed(text: &str) -> Block {
+        Block::Reasoning(Reasoning {
+            text: text.to_owned(),
+            signature: Some("c2ln".to_owned()),
+            ..Reasoning::default()
+        })
+    }
+
+    /// The repaired messages, which are held to be valid and to stay as they are.
+    fn repaired(messages: &[Message]) -> Vec<Message> {
+        let repaired = repair(messages);
+        assert_eq!(check(&repaired.messages), []);
+        assert_eq!(repaired.changes.is_empty(), repaired.messages == messages, "{:?}", repaired.changes);
+        assert_eq!(repair(&repaired.messages).messages, repaired.messages);
+        repaired.messages
+    }
+
+    #[test]
+    fn br_result_exceeds() {
+        let history = [Message::user("go"), assistant([call("t1")]), user([result("t1"), result("t2")])];
+        assert_eq!(check(&history), [Problem::OrphanResult { message: 2 }]);
+        assert_eq!(repaired(&history), [Message::user("go"), assistant([call("t1")]), user([result("t1")])]);
+        let twice = [Message::user("go"), assistant([call("t1")]), user([result("t1"), answer("t1", "again")])];
+        assert_eq!(repaired(&twice), [Message::user("go"), assistant([call("t1")]), user([result("t1")])]);
+    }
+
+    #[test]
+    fn br_result_missing() {
+        let history = [Message::user("go"), assistant([call("t1"), call("t2")]), user([result("t1")])];
+        assert_eq!(check(&history), [Problem::UnansweredUse { message: 1 }]);
+        let healed = repaired(&history);
+        assert_eq!(healed[..2], history[..2]);
+        assert_eq!(healed[2..], [user([interrupted("t2"), result("t1")])], "all results of one turn in one message");
+    }
+
+    #[test]
+    fn br_tooluseid_shape() {
+        let id = "call 123/é-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
+        let history = [Message::user("go"), assistant([call(id), call("")]), user([result(""), answer(id, "long")])];
+        let healed = repaired(&history);
+        let ids = |message: &Message| -> Vec<String> {
+            message
+                .content
+                .iter()
+                .map(|block| match block {
+                    Block::ToolUse { id, .. } | Block::ToolResult { tool_use_id: id, .. } => id.clone(),
+                    other => panic!("{other:?}"),
+                })
+                .collect()
+        };
+        let (calls, results) = (ids(&healed[1]), ids(&healed[2]));
+        assert_eq!((&calls[0], &calls[1]), (&results[1], &results[0]));
+        assert!(calls[0].starts_with("call_123__-xxx"));
+    }
+
+    #[test]
+    fn ids_that_every_turn_uses_are_told_apart() {
+        let turn = |text| {
+            [Message::user("go"), assistant([call("call_0")]), user([answer("call_0", text)]), Message::assistant("ok")]
+        };
+        let history = [turn("first"), turn("second")].concat();
+        assert_eq!(check(&history), [Problem::DuplicateUseId { message: 5 }]);
+        let healed = repaired(&history);
+        assert_eq!(healed[..4], history[..4]);
+        assert!(matches!(&healed[6].content[..], [Block::ToolResult { tool_use_id, content, .. }]
+            if tool_use_id != "call_0" && content[..] == [Block::text("second")]));
+    }
+
+    #[test]
+    fn a_new_id_collides_with_none_that_is_there() {
+        let taken = fresh_id("a b", &HashSet::new());
+        let history =
+            [Message::user("go"), assistant([call("a b"), call(&taken)]), user([result("a b"), result(&taken)])];
+        assert_eq!(repaired(&history)[1].content[1], call(&taken));
+    }
+
+    #[test]
+    fn br_blank_text() {
+        assert_eq!(check(&[Message::user("   ")]), [Problem::BlankBlock { message: 0 }]);
+        assert_eq!(repaired(&[Message::user("   ")]), []);
+        assert_eq!(check_request(&[]), [Problem::LastNotUser], "nothing left: no call is made");
+        let image = Block::Image(Media { url: "telegram-file:F".to_owned(), ..Media::default() });
+        assert_eq!(repaired(&[user([Block::text("\u{200b}"), image.clone()])]), [user([image])]);
+    }
+
+    #[test]
+    fn br_blank_space_placeholder() {
+        let history = [Message::user(" "), Message::assistant("summary..."), Message::user("next")];
+        let healed = repaired(&history);
+        assert_eq!(healed[1..], history[1..]);
+        assert!(!text::is_blank(&healed[0].text()), "the filler is visible");
+    }
+
+    #[test]
+    fn every_text_of_our_own_is_visible() {
+        for filler in [NOT_EXECUTED, NO_OUTPUT, NO_TEXT, BEGINNING] {
+            assert!(!text::is_blank(filler) && matches!(text::clean(filler), Cow::Borrowed(_)));
+        }
+    }
+
+    /// A lone surrogate is U+FFFD by the time it is a text (`text::parse_json`); what cleaning leaves nothing of is blank.
+    #[test]
+    fn br_sanitise_to_empty() {
+        let replaced = [Message::user("\u{fffd}")];
+        assert_eq!(repaired(&replaced), replaced);
+        let tags = Message::user("\u{e0041}\u{e0042}\0");
+        assert_eq!(repaired(&[tags, Message::assistant("a"), Message::user("b")])[0], Message::user(BEGINNING));
+    }
+
+    #[test]
+    fn br_reasoning_signature_only() {
+        let history = [Message::user("go"), assistant([signed(""), Block::text("Hi")]), Message::user("next")];
+        assert_eq!(check(&history), []);
+        assert_eq!(repaired(&history), history);
+        let alone = repaired(&[Message::user("go"), assistant([signed("")]), Message::user("next")]);
+        assert_eq!(alone[1], assistant([signed(""), Block::text(NO_TEXT)]));
+        let unsigned = Block::Reasoning(Reasoning::default());
+        assert_eq!(
+            repaired(&[Message::user("go"), assistant([unsigned, Block::text("Hi")])])[1],
+            Message::assistant("Hi")
+        );
+    }
+
+    /// Case br-reasoning-dropped: the signed block stays, byte for byte, where it was.
+    #[test]
+    fn br_reasoning_dropped() {
+        let history = [Message::user(" go\0"), assistant([signed("pl\0an"), call("t1")]), user([result("t1")])];
+        assert_eq!(repaired(&history)[1..], history[1..]);
+    }
+
+    #[test]
+    fn br_tool_name_dot() {
+        let use_of = |name: &str| Block::ToolUse { id: "t1".to_owned(), name: name.to_owned(), input: json!({}) };
+        let history = [Message::user("go"), assistant([use_of("debug.state.get_full")]), user([result("t1")])];
+        assert_eq!(check(&history), [Problem::BadToolName { message: 1 }]);
+        assert_eq!(repaired(&history)[1], assistant([use_of(&alias("debug.state.get_full"))]));
+    }
+
+    #[test]
+    fn br_doc_name_poison() {
+        let file = |name: &str| Block::File(Media { name: Some(name.to_owned()), ..Media::default() });
+        let history = [user([file("slack-file://F0XXXX")])];
+        assert_eq!(check(&history), [Problem::BadFileName { message: 0 }]);
+        assert_eq!(repaired(&history), [user([file("slack-file-F0XXXX")])]);
+    }
+
+    /// Bedrock refuses two documents of one name anywhere in a request, and those without a name are two of one name.
+    #[test]
+    fn files_have_names_of_their_own() {
+        let file = |name: Option<&str>| Block::File(Media { name: name.map(str::to_owned), ..Media::default() });
+        let tool = |file| Block::ToolResult { tool_use_id: "t1".to_owned(), content: vec![file], is_error: false };
+        let history = [
+            user([file(Some("report")), file(None), file(Some("Report"))]),
+            assistant([call("t1")]),
+            user([tool(file(Some("report"))), file(None)]),
+        ];
+        assert!(check(&history).contains(&Problem::DuplicateFileName { message: 2 }));
+        let healed = repaired(&history);
+        assert_eq!(healed[0], user([file(Some("report")), file(Some("document")), file(Some("Report-2"))]));
+        assert_eq!(healed[2], user([tool(file(Some("report-3"))), file(Some("document-2"))]));
+    }
+
+    #[test]
+    fn mem_orphan_kept() {
+        let healed = repaired(&[Message::user("go"), assistant([call("t9")])]);
+        assert_eq!(healed[2], user([interrupted("t9")]));
+        assert_eq!(check_request(&healed), []);
+        assert_eq!(repaired(&[assistant([call("t9")])])[0], Message::user(BEGINNING));
+    }
+
+    /// Case mem-stale-marker: whatever stands between a call and its result is told behind the result.
+    #[test]
+    fn mem_stale_marker() {
+        let as_user = [assistant([call("t1")]), Message::user("[summary]"), user([result("t1")])];
+        assert_eq!(repaired(&as_user)[1..], [assistant([call("t1")]), user([result("t1"), Block::text("[summary]")])]);
+        let as_turn = [
+            Message::user("go"),
+            assistant([call("t1")]),
+            Message::user("[summary]"),
+            Message::assistant("noted"),
+            user([result("t1")]),
+            Message::assistant("done"),
+        ];
+        assert_eq!(
+            repaired(&as_turn)[1..],
+            [
+                assistant([call("t1")]),
+                user([result("t1"), Block::text("[summary]")]),
+                assistant([Block::text("noted"), Block::text("done")]),
+            ]
+        );
+    }
+
+    /// Case un-session-bricked: a tool output that was cut inside a character, as old items hold it, is text like any other.
+    #[test]
+    fn un_session_bricked() {
+        let stored = br#"[{"role":"user","content":[{"type":"text","text":"go"}]},
+            {"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"lookup","input":{}}]},
+            {"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":[
+                {"type":"text","text":"\ud83d\ude00\ud83d\ude00\ud83d\ude00\ud83d"}]}]}]"#;
+        let history: Vec<Message> = text::from_json(stored).expect("loads");
+        assert_eq!(repaired(&history), history);
+        assert_eq!(history[2].content, [answer("t1", "😀😀😀\u{fffd}")]);
+    }
+
+    #[test]
+    fn odd_arguments_and_contents_are_mended() {
+        let odd = |input| Block::ToolUse { id: "t1".to_owned(), name: "lookup".to_owned(), input };
+        for (input, mended) in [(json!("{\"a"), json!({"input": "{\"a"})), (Value::Null, json!({}))] {
+            let healed = repaired(&[Message::user("go"), assistant([odd(input)]), user([result("t1")])]);
+            assert_eq!(healed[1], assistant([odd(mended)]));
+        }
+        let empty = Block::ToolResult { tool_use_id: "t1".to_owned(), content: vec![Block::Unknown], is_error: false };
+        let healed = repaired(&[Message::user("go"), assistant([call("t1")]), user([Block::text("later"), empty])]);
+        assert_eq!(healed[2], user([answer("t1", NO_OUTPUT), Block::text("later")]));
+    }
+
+    #[test]
+    fn problems_and_changes_quote_nothing() {
+        let history = [assistant([call("sécret"), Block::text("secret\0")]), assistant([Block::text(" ")])];
+        for words in
+            check(&history).iter().map(Problem::to_string).chain(repair(&history).changes.iter().map(Change::to_string))
+        {
+            assert!(words.is_ascii() && !words.contains("secret"), "{words}");
+        }
+    }
+
+    fn any_block(depth: u32) -> BoxedStrategy<Block> {
+        let words = prop::sample::select(vec!["hi", "", " ", "a\0b", "\u{e0041}", "\u{200b}", "😀"]);
+        let ids = prop::sample::select(vec!["t1", "t2", "t3", "", "a b"]);
+        let media = prop::sample::select(vec![None, Some("a.pdf"), Some("ok")])
+            .prop_map(|name| Media { name: name.map(str::to_owned), ..Media::default() });
+        let reasoning = (words.clone(), prop::option::of(Just("s".to_owned()))).prop_map(|(text, signature)| {
+            Block::Reasoning(Reasoning { text: text.to_owned(), signature, ..Reasoning::default() })
+        });
+        let inputs = prop::sample::select(vec![json!({}), json!(null), json!("x")]);
+        let names = prop::sample::select(vec!["lookup", "a.b", ""]);
+        let calls = (ids.clone(), names, inputs).prop_map(|(id, name, input)| Block::ToolUse {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            input,
+        });
+        let leaf = prop_oneof![
+            3 => words.prop_map(Block::text),
+            1 => media.clone().prop_map(Block::File),
+            1 => media.prop_map(Block::Image),
+            1 => reasoning,
+            1 => Just(Block::Unknown),
+            4 => calls,
+        ];
+        if depth == 0 {
+            return leaf.boxed();
+        }
+        let results = (ids, prop::collection::vec(any_block(depth - 1), 0..3), any::<bool>())
+            .prop_map(|(id, content, is_error)| Block::ToolResult { tool_use_id: id.to_owned(), content, is_error });
+        prop_oneof![3 => leaf, 2 => results].boxed()
+    }
+
+    fn any_history() -> impl Strategy<Value = Vec<Message>> {
+        let message = (any::<bool>(), prop::collection::vec(any_block(1), 0..4))
+            .prop_map(|(is_user, content)| Message::new(if is_user { Role::User } else { Role::Assistant }, content));
+        prop::collection::vec(message, 0..8)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(768))]
+
+        #[test]
+        fn any_history_becomes_valid_and_stays_so(history in any_history()) {
+            let healed = repair(&history);
+            prop_assert_eq!(check(&healed.messages), vec![]);
+            prop_assert_eq!(healed.changes.is_empty(), healed.messages == history);
+            prop_assert_eq!(healed.changes.is_empty(), check(&history).is_empty());
+            prop_assert_eq!(repair(&healed.messages).messages, healed.messages);
+        }
+
+        #[test]
+        fn no_visible_text_of_a_message_is_lost(history in any_history()) {
+            let texts = |messages: &[Message]| -> Vec<String> {
+                let mut texts: Vec<String> = messages
+                    .iter()
+                    .flat_map(|message| &message.content)
+                    .filter_map(|block| match block {
+                        Block::Text { text } => Some(text::clean(text).into_owned()),
+                        _ => None,
+                    })
+                    .filter(|text| !text::is_blank(text) && ![NO_TEXT, BEGINNING].contains(&text.as_str()))
+                    .collect();
+                texts.sort();
+                texts
+            };
+            prop_assert_eq!(texts(&repair(&history).messages), texts(&history));
+        }
+    }
+}
