@@ -102,8 +102,8 @@ pub enum InvalidMessage {
     /// A delay above 15 minutes.
     #[error("its delay is above 15 minutes")]
     DelayTooLong,
-    /// More than ten attributes, or one without a name or value.
-    #[error("it has more than ten attributes, or an empty one")]
+    /// More than ten attributes, one without a value, or a name that is empty, too long or outside the alphabet.
+    #[error("it has more than ten attributes, an empty one or one with a bad name")]
     BadAttribute,
 }
 

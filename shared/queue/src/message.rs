@@ -82,7 +82,8 @@ impl NewMessage {
         if !is_xml(&self.body) || !self.attributes.values().all(|value| is_xml(value)) {
             return Err(InvalidMessage::ControlCharacter);
         }
-        if self.attributes.len() > MAX_ATTRIBUTES || self.attributes.iter().any(|(k, v)| k.is_empty() || v.is_empty()) {
+        let are_attributes = self.attributes.iter().all(|(name, value)| is_attribute_name(name) && !value.is_empty());
+        if self.attributes.len() > MAX_ATTRIBUTES || !are_attributes {
             return Err(InvalidMessage::BadAttribute);
         }
         if !self.group.iter().chain(&self.deduplication_id).all(|id| is_identifier(id)) {
@@ -102,6 +103,10 @@ impl NewMessage {
 /// SQS takes what XML 1.0 takes.
 fn is_xml(text: &str) -> bool {
     text.chars().all(|c| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}' | '\u{10000}'..))
+}
+
+fn is_attribute_name(name: &str) -> bool {
+    (1..=256).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
 }
 
 fn is_identifier(id: &str) -> bool {
@@ -154,6 +159,10 @@ mod tests {
         let fifo = NewMessage::fifo("b", "g", "d");
         let standard = NewMessage::standard("b");
         let delay = Duration::from_secs(1);
+        let with_attribute = |name: &str, value: &str| NewMessage {
+            attributes: BTreeMap::from([(name.to_owned(), value.to_owned())]),
+            ..NewMessage::standard("b")
+        };
         let cases = [
             (fifo.clone(), true, None),
             (standard.clone(), false, None),
@@ -168,12 +177,10 @@ mod tests {
             (NewMessage { delay, ..fifo.clone() }, true, Some(InvalidMessage::DelayOnFifo)),
             (fifo, false, Some(InvalidMessage::DeduplicationOnStandard)),
             (NewMessage { delay, ..standard.clone() }, false, None),
-            (NewMessage { delay: MAX_DELAY + delay, ..standard.clone() }, false, Some(InvalidMessage::DelayTooLong)),
-            (
-                NewMessage { attributes: BTreeMap::from([("a".into(), String::new())]), ..standard },
-                false,
-                Some(InvalidMessage::BadAttribute),
-            ),
+            (NewMessage { delay: MAX_DELAY + delay, ..standard }, false, Some(InvalidMessage::DelayTooLong)),
+            (with_attribute("a", ""), false, Some(InvalidMessage::BadAttribute)),
+            (with_attribute("a b", "c"), false, Some(InvalidMessage::BadAttribute)),
+            (with_attribute("traceparent", "00-0af7-b7ad-01"), false, None),
         ];
         for (message, fifo, expected) in cases {
             assert_eq!(reason(&message, fifo), expected, "{message:?}");

@@ -376,3 +376,36 @@ fn message_of(row: &Row<'_>) -> rusqlite::Result<(i64, Record)> {
 fn unreadable(error: serde_json::Error) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error))
 }
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+
+    /// Every statement between `prepare_cached("` and the quote that ends it.
+    fn statements() -> Vec<&'static str> {
+        let code = include_str!("operations.rs").split("#[cfg(test)]").next().unwrap();
+        let calls = code.split("prepare_cached(").skip(1);
+        calls.map(|call| call.split('"').nth(1).unwrap()).collect()
+    }
+
+    /// With 100,000 messages waiting an operation looks at as many rows as with ten: every statement is a search by index,
+    /// and only the inspection of a whole queue sorts.
+    #[test]
+    fn no_operation_scans_or_sorts_what_waits() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(include_str!("schema.sql")).unwrap();
+        let mut searches = 0;
+        for sql in statements() {
+            let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+            // Raw, so that the parameters may stay unbound: the plan does not depend on them.
+            let mut lines = plan.raw_query();
+            while let Some(line) = lines.next().unwrap() {
+                let line: String = line.get("detail").unwrap();
+                let is_inspection = sql.ends_with("WHERE queue = ?1 ORDER BY sequence");
+                assert!(line.starts_with("SEARCH") || (is_inspection && line.contains("ORDER BY")), "{sql}: {line}");
+                searches += 1;
+            }
+        }
+        assert!(searches >= 15, "the statements were found: {searches}");
+    }
+}
