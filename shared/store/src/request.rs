@@ -132,12 +132,25 @@ fn sort_transaction(error: SdkError<TransactWriteItemsError>) -> Fault {
     Fault::Transient(error.into())
 }
 
+/// One sending, its error sorted.
+async fn sent<T, E>(
+    sending: impl Future<Output = Result<T, SdkError<E>>>,
+    sort: fn(SdkError<E>) -> Fault,
+) -> Result<T, Fault> {
+    sending.await.map_err(sort)
+}
+
 impl Store {
-    async fn retry<T>(
+    /// Takes a function that makes futures, not an async closure: the compiler cannot see that one's futures may change
+    /// threads, and a worker pool needs to know.
+    async fn retry<T, Sending>(
         &self,
         operation: &'static str,
-        mut send: impl AsyncFnMut() -> Result<T, Fault>,
-    ) -> Result<T, Fault> {
+        mut send: impl FnMut() -> Sending,
+    ) -> Result<T, Fault>
+    where
+        Sending: Future<Output = Result<T, Fault>>,
+    {
         let mut delays = self.delays();
         loop {
             let source = match send().await {
@@ -170,7 +183,7 @@ impl Store {
     }
 
     pub(crate) async fn update(&self, request: UpdateItemFluentBuilder) -> Result<Conditional, StoreError> {
-        let sent = self.retry("UpdateItem", async || request.clone().send().await.map_err(sort_update)).await;
+        let sent = self.retry("UpdateItem", || sent(request.clone().send(), sort_update)).await;
         conditional("UpdateItem", sent.map(|output| output.attributes))
     }
 
@@ -179,7 +192,7 @@ impl Store {
     }
 
     pub(crate) async fn put(&self, request: PutItemFluentBuilder) -> Result<Conditional, StoreError> {
-        let sent = self.retry("PutItem", async || request.clone().send().await.map_err(sort_put)).await;
+        let sent = self.retry("PutItem", || sent(request.clone().send(), sort_put)).await;
         conditional("PutItem", sent.map(|output| output.attributes))
     }
 
@@ -193,7 +206,7 @@ impl Store {
     }
 
     pub(crate) async fn get(&self, request: GetItemFluentBuilder) -> Result<Option<Item>, StoreError> {
-        let sent = self.retry("GetItem", async || request.clone().send().await.map_err(sort)).await;
+        let sent = self.retry("GetItem", || sent(request.clone().send(), sort)).await;
         sent.map(|output| output.item).map_err(|fault| failed("GetItem", fault))
     }
 
@@ -203,7 +216,7 @@ impl Store {
 
     /// One page of a query: what a page leaves out is newer or older than anybody asked for.
     pub(crate) async fn query_page(&self, request: QueryFluentBuilder) -> Result<Vec<Item>, StoreError> {
-        let sent = self.retry("Query", async || request.clone().send().await.map_err(sort)).await;
+        let sent = self.retry("Query", || sent(request.clone().send(), sort)).await;
         sent.map(|output| output.items.unwrap_or_default()).map_err(|fault| failed("Query", fault))
     }
 
@@ -217,7 +230,7 @@ impl Store {
                 return Ok(items);
             }
             let page = request.clone().limit(left).set_exclusive_start_key(start);
-            let sent = self.retry("Query", async || page.clone().send().await.map_err(sort)).await;
+            let sent = self.retry("Query", || sent(page.clone().send(), sort)).await;
             let output = sent.map_err(|fault| failed("Query", fault))?;
             items.extend(output.items.unwrap_or_default());
             start = output.last_evaluated_key;
@@ -238,7 +251,7 @@ impl Store {
         let mut found = Vec::new();
         let mut delays = self.delays();
         loop {
-            let sent = self.retry("BatchGetItem", async || request.clone().send().await.map_err(sort)).await;
+            let sent = self.retry("BatchGetItem", || sent(request.clone().send(), sort)).await;
             let mut output = sent.map_err(|fault| failed("BatchGetItem", fault))?;
             found
                 .extend(output.responses.take().and_then(|mut tables| tables.remove(&*self.table)).unwrap_or_default());
@@ -264,7 +277,7 @@ impl Store {
         let token = hex::encode(&Sha256::digest(token.as_bytes())[..16]);
         let request = self.client.transact_write_items().set_transact_items(Some(actions)).client_request_token(token);
         let sent =
-            self.retry("TransactWriteItems", async || request.clone().send().await.map_err(sort_transaction)).await;
+            self.retry("TransactWriteItems", || sent(request.clone().send(), sort_transaction)).await;
         match sent {
             Ok(_) => Ok(Transaction::Done),
             Err(Fault::Cancelled(reasons)) => Ok(Transaction::Cancelled(reasons)),
