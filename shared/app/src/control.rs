@@ -1,1 +1,115 @@
-//! (to be written)
+//! Control: what must not wait behind queued messages. A stop is stored on the session head, where the running turn sees
+//! it before its next step and within 2 s of a stream; status and help are answered here alone. `/new` is only a stop
+//! with its time here: the reset is the queued copy's own turn, in its place (trace V10).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use turnlock_domain::commit::Draft;
+use turnlock_domain::envelope::{Command, Envelope};
+use turnlock_domain::event::{MessageKind, OutboundEvent};
+use turnlock_domain::turn::{Outcome, Usage};
+use turnlock_queue::{Queue, Record};
+use turnlock_store::sessions::Head;
+use turnlock_store::{Store, StoreError};
+
+use crate::journal_line::{self, EventOutcome};
+use crate::send;
+use crate::settings::AgentSettings;
+use crate::turn::Handled;
+
+/// How long a control record sleeps when it could not be handled; it comes again until the queue gives it up.
+const BACKOFF: Duration = Duration::from_secs(2);
+
+/// The control function.
+pub struct Control {
+    /// The table.
+    pub store: Store,
+    /// The queue that records come from: visibility.
+    pub control: Arc<dyn Queue>,
+    /// Answers.
+    pub outbound: Arc<dyn Queue>,
+    /// Names and language.
+    pub settings: Arc<AgentSettings>,
+}
+
+impl Control {
+    /// Handles one record of the control queue. Doing it twice changes nothing: a stop only ever moves later, an answer
+    /// is recognised by its id.
+    pub async fn handle(&self, record: &Record) -> Handled {
+        let Some(envelope) = serde_json::from_str::<Envelope>(&record.body).ok() else {
+            tracing::error!(message_id = record.message_id, "a message of the control queue is no event of ours");
+            return Handled::Done;
+        };
+        let Some(command) = envelope.command else {
+            tracing::error!(event_id = %envelope.event.event_id, "an event of the control queue is no command");
+            return Handled::Done;
+        };
+        match self.obey(&envelope, command).await {
+            Ok(()) => Handled::Done,
+            Err(error) => {
+                tracing::warn!(event_id = %envelope.event.event_id, %error, "a command comes again");
+                if let Err(error) = self.control.set_visibility(&record.receipt, BACKOFF).await {
+                    tracing::debug!(event_id = %envelope.event.event_id, %error, "the visibility was not set");
+                }
+                Handled::GivenBack
+            }
+        }
+    }
+
+    async fn obey(&self, envelope: &Envelope, command: Command) -> Result<(), ControlError> {
+        let session = envelope.event.session_key();
+        let language = self.settings.language;
+        let answer = match command {
+            Command::New => {
+                self.store.stop(&session, &envelope.position).await?;
+                return Ok(());
+            }
+            Command::Stop => language.stopping(self.works(&self.store.stop(&session, &envelope.position).await?)),
+            Command::Status => {
+                let head = self.store.head(&session).await?.unwrap_or_default();
+                language.status(self.works(&head), head.message_count)
+            }
+            Command::Help => language.help(&self.settings.name),
+        };
+        self.answer(envelope, answer).await
+    }
+
+    /// Whether a turn of the session is unfinished.
+    fn works(&self, head: &Head) -> bool {
+        let now = self.store.clock().now_ms();
+        head.unfinished.is_some() || head.lease_until.is_some_and(|until| until > now)
+    }
+
+    /// The marker first, then the answer: an event that is answered is settled.
+    async fn answer(&self, envelope: &Envelope, text: String) -> Result<(), ControlError> {
+        let event = &envelope.event;
+        let draft = Draft {
+            event_id: event.event_id.clone(),
+            session: event.session_key(),
+            generation: 0,
+            fence: 0,
+            first: 0,
+            messages: Vec::new(),
+            outcome: Outcome::Answered,
+            usage: Usage::default(),
+            owed: Vec::new(),
+            at: self.store.clock().now_ms(),
+        };
+        self.store.put_marker(&draft).await?;
+        let notice = OutboundEvent::answering(event, "final", MessageKind::Notice, text);
+        send::outbound(&*self.outbound, &notice).await?;
+        let outcome = EventOutcome::Committed;
+        journal_line::event(&event.event_id, Some(&draft.session), event.channel, outcome, "answered", 0);
+        Ok(())
+    }
+}
+
+/// Why a command could not be obeyed yet.
+#[derive(Debug, thiserror::Error)]
+enum ControlError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Send(#[from] turnlock_queue::SendError),
+}

@@ -1,1 +1,478 @@
-//! (to be written)
+//! A turn: receive, acquire, look, context stage, inference stage, response stage, commit, dispatch.
+//!
+//! One record is one [`Agent::handle`]. It returns [`Handled::GivenBack`] when the record has to come again: its
+//! visibility is set by then, and the lock is released or ends with its lease. Nothing is thrown; whatever fails, the
+//! record's redelivery takes the same path, and the marker tells a committed event from an open one.
+
+mod acquire;
+mod context;
+mod dispatch;
+mod frames;
+mod inference;
+mod lease;
+mod response;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use turnlock_domain::commit::{CommittedTurn, Draft, Marker, Written, commit};
+use turnlock_domain::envelope::{Command, Envelope};
+use turnlock_domain::event::Channel;
+use turnlock_domain::message::Message;
+use turnlock_domain::session::SessionKey;
+use turnlock_domain::turn::{Failure, Outcome};
+use turnlock_models::{Model, ModelError};
+use turnlock_queue::{NewMessage, Queue, Record};
+use turnlock_store::history::StoredTurn;
+use turnlock_store::memory::ScopeHead;
+use turnlock_store::sessions::{CommitRefused, Head, HeadChange, Lock, Release};
+use turnlock_store::{Store, StoreError};
+use turnlock_tools::Registry;
+
+pub use context::scope;
+pub use dispatch::Dispatch;
+pub(crate) use response::MAX_FAILURES;
+
+use acquire::{Taken, age};
+use frames::Frames;
+use inference::{End, Inference, InferenceError};
+use lease::{Lease, VISIBILITY, renewing};
+use response::{Ending, Said};
+
+use crate::journal_line::{self, EventOutcome};
+use crate::settings::AgentSettings;
+
+/// From the how-manieth receive on a busy message is noted on the head, so that waiting is not taken for dying.
+const NOTED_FROM: u32 = 8;
+/// How many receives beyond the noted ones a message may have.
+const UNNOTED_RECEIVES: u32 = 10;
+/// The longest a message that failed sleeps.
+const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
+
+/// The agent function: what it needs to take a turn.
+pub struct Agent {
+    /// The table.
+    pub store: Store,
+    /// The queue that records come from: visibility.
+    pub inbound: Arc<dyn Queue>,
+    /// Where a record goes that can never be a turn.
+    pub dead_letters: Arc<dyn Queue>,
+    /// Finals and frames.
+    pub outbound: Arc<dyn Queue>,
+    /// Consolidations.
+    pub consolidate: Arc<dyn Queue>,
+    /// Memory reviews.
+    pub review: Arc<dyn Queue>,
+    /// The model.
+    pub model: Arc<dyn Model>,
+    /// The tools.
+    pub tools: Arc<Registry>,
+    /// Who the agent is and how far it may go.
+    pub settings: Arc<AgentSettings>,
+}
+
+/// What became of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Handled {
+    /// Everything owed is on its way: the record may be deleted.
+    Done,
+    /// It comes again; its visibility is set.
+    GivenBack,
+}
+
+/// One received record.
+struct Receive<'a> {
+    record: &'a Record,
+    queue: &'a dyn Queue,
+    envelope: Envelope,
+    session: SessionKey,
+    deadline: Instant,
+    dead_letter: bool,
+}
+
+/// Why a turn came to no commit.
+#[derive(Debug)]
+enum Unsettled {
+    /// The record comes again after this; `reset` = it was no attempt.
+    Back { after: Option<Duration>, reset: bool },
+    /// The lock is somebody else's: nothing may be written any more.
+    LockLost,
+}
+
+impl Agent {
+    /// Takes the turn of a record of the inbound queue. `deadline` is when the invocation ends.
+    pub async fn handle(&self, record: &Record, deadline: Instant) -> Handled {
+        if let Err(error) = self.inbound.set_visibility(&record.receipt, VISIBILITY).await {
+            tracing::debug!(message_id = record.message_id, %error, "the visibility was not set");
+        }
+        let Some(envelope) = parse(record) else {
+            // It would block its group for ever.
+            tracing::error!(message_id = record.message_id, "a message of the inbound queue is no event of ours");
+            return if self.give_up(record).await { Handled::Done } else { Handled::GivenBack };
+        };
+        let session = envelope.event.session_key();
+        self.receive(&Receive { record, queue: &*self.inbound, envelope, session, deadline, dead_letter: false }).await
+    }
+
+    /// Sends a record to the dead letters; whether it is there.
+    async fn give_up(&self, record: &Record) -> bool {
+        let message = NewMessage {
+            body: record.body.clone(),
+            group: record.group.clone(),
+            deduplication_id: Some(turnlock_domain::ids::queue_id(&format!("dead.{}", record.message_id))),
+            attributes: record.attributes.clone(),
+            delay: Duration::ZERO,
+        };
+        match self.dead_letters.send(message).await {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::error!(message_id = record.message_id, %error, "a message could not be given up");
+                false
+            }
+        }
+    }
+
+    async fn receive(&self, receive: &Receive<'_>) -> Handled {
+        let taken = match self.acquire(receive).await {
+            Ok(taken) => taken,
+            Err(error) => return self.store_failed(receive, &error).await,
+        };
+        let (lock, head, lease) = match taken {
+            Taken::Mine(lock, head, lease) => (lock, head, lease),
+            Taken::Busy(after, head) => return self.busy(receive, after, &head).await,
+        };
+        if self.unaccounted(receive, &head) {
+            return self.too_many_receives(receive, Some(&lock)).await;
+        }
+        let outcome = self.turn(receive, &lock, &head, &lease).await;
+        match outcome {
+            Ok(Ok(turn)) => self.dispatch(receive, &turn).await,
+            Ok(Err(Unsettled::LockLost)) => {
+                journal_line::fence_rejection(&lock.event, &lock.session, lock.fence, "turn");
+                Handled::GivenBack
+            }
+            Ok(Err(Unsettled::Back { after, reset })) => {
+                let after = after.unwrap_or_else(|| backoff(head.attempts));
+                self.hand_back(receive, &lock, after, reset).await
+            }
+            Err(error) => {
+                tracing::warn!(event_id = %lock.event, session = %lock.session, %error, "a turn was handed back");
+                self.hand_back(receive, &lock, backoff(head.attempts), false).await
+            }
+        }
+    }
+
+    /// Receives that nothing accounts for: workers that died before they could note anything.
+    fn unaccounted(&self, receive: &Receive<'_>, head: &Head) -> bool {
+        let noted = head.noted(&receive.envelope.event.event_id);
+        !receive.dead_letter && receive.record.receive_count > noted.saturating_add(UNNOTED_RECEIVES)
+    }
+
+    async fn too_many_receives(&self, receive: &Receive<'_>, lock: Option<&Lock>) -> Handled {
+        if !self.give_up(receive.record).await {
+            return self.back(receive, LONGEST_BACKOFF).await;
+        }
+        if let Some(lock) = lock {
+            let how = Release { receives: receive.record.receive_count, ..Release::default() };
+            if let Err(error) = self.store.release(lock, how).await {
+                tracing::warn!(event_id = %lock.event, %error, "a lock was not released");
+            }
+        }
+        Handled::Done
+    }
+
+    /// Somebody else is at it: back with what is left of the lease. That is no attempt.
+    async fn busy(&self, receive: &Receive<'_>, after: Duration, head: &Head) -> Handled {
+        let event_id = &receive.envelope.event.event_id;
+        if self.unaccounted(receive, head) {
+            return self.too_many_receives(receive, None).await;
+        }
+        if receive.record.receive_count >= NOTED_FROM {
+            let noted = self.store.note_receives(&receive.session, event_id, receive.record.receive_count).await;
+            if let Err(error) = noted {
+                tracing::warn!(%event_id, %error, "a busy receive was not noted");
+            }
+        }
+        self.back(receive, after).await
+    }
+
+    async fn store_failed(&self, receive: &Receive<'_>, error: &StoreError) -> Handled {
+        let event_id = &receive.envelope.event.event_id;
+        tracing::warn!(%event_id, session = %receive.session, %error, "a turn was handed back before it began");
+        self.back(receive, backoff(receive.record.receive_count)).await
+    }
+
+    /// Sets the visibility and reports the record as unfinished.
+    async fn back(&self, receive: &Receive<'_>, after: Duration) -> Handled {
+        if let Err(error) = receive.queue.set_visibility(&receive.record.receipt, after).await {
+            tracing::debug!(event_id = %receive.envelope.event.event_id, %error, "the visibility was not set");
+        }
+        Handled::GivenBack
+    }
+
+    /// The record first, then the lock: whoever receives the record next finds the lock free.
+    async fn hand_back(&self, receive: &Receive<'_>, lock: &Lock, after: Duration, reset: bool) -> Handled {
+        let handled = self.back(receive, after).await;
+        let how = Release { finished: false, reset_attempts: reset, receives: receive.record.receive_count };
+        if let Err(error) = self.store.release(lock, how).await {
+            tracing::warn!(event_id = %lock.event, %error, "a lock was not released; it ends with its lease");
+        }
+        handled
+    }
+
+    async fn turn(
+        &self,
+        receive: &Receive<'_>,
+        lock: &Lock,
+        head: &Head,
+        lease: &Lease,
+    ) -> Result<Result<CommittedTurn, Unsettled>, StoreError> {
+        let scope = context::scope(&receive.envelope.event);
+        let scopes = [scope.clone()];
+        let (look, history) = tokio::try_join!(
+            self.store.look(&lock.event, &scopes),
+            self.store.history(&lock.session, head.generation, head.boundary),
+        )?;
+        if let Some(marker) = look.marker {
+            return self.committed_before(receive, lock, marker).await.map(Ok);
+        }
+        if let Some(ending) = self.settled_without_model(receive, head) {
+            return self.respond(receive, (lock, head), &Said::default(), ending, &scope).await;
+        }
+        if receive.envelope.command == Some(Command::New) {
+            let (draft, change) = response::reset(&receive.envelope, head, lock, self.store.clock().now_ms());
+            return self.commit(receive, lock, draft, change, head, None).await;
+        }
+        let found = (history, look.scopes.into_iter().find(|head| head.scope == scope));
+        let work = self.infer(receive, (lock, head, lease), found, &scope);
+        let end = match renewing(work, lease, (&self.store, lock), (receive.queue, receive.record)).await {
+            Ok(end) => end,
+            Err(lease::LeaseLost) => return Ok(Err(Unsettled::LockLost)),
+        };
+        match self.sort(receive, end)? {
+            End::Ended(said, ending) => self.respond(receive, (lock, head), &said, ending, &scope).await,
+            End::HandBack { after, progress } => Ok(Err(Unsettled::Back { after, reset: progress })),
+            End::LockLost => Ok(Err(Unsettled::LockLost)),
+        }
+    }
+
+    /// The event is committed: the stored outcome is sent again, no model and no tool is called.
+    async fn committed_before(
+        &self,
+        receive: &Receive<'_>,
+        lock: &Lock,
+        marker: Marker,
+    ) -> Result<CommittedTurn, StoreError> {
+        let turn = self.stored_turn(marker).await?;
+        if receive.dead_letter {
+            self.store.release_dead_letter(lock).await?;
+        } else {
+            self.store.release(lock, Release { finished: true, ..Release::default() }).await?;
+        }
+        Ok(turn)
+    }
+
+    async fn stored_turn(&self, marker: Marker) -> Result<CommittedTurn, StoreError> {
+        let (generation, first, messages) = marker.range();
+        let stored = match messages {
+            0 => None,
+            _ => self.store.turn(marker.session(), generation, first).await?,
+        };
+        let messages = stored.map(|turn: StoredTurn| turn.messages).unwrap_or_default();
+        Ok(CommittedTurn::from_stored(marker, &messages))
+    }
+
+    /// What needs no model: given up, stopped, too old, tried too often.
+    fn settled_without_model(&self, receive: &Receive<'_>, head: &Head) -> Option<Ending> {
+        let limits = &self.settings.limits;
+        let age = age(receive.envelope.accepted_at, head, self.store.clock().now_ms());
+        if receive.dead_letter {
+            Some(Ending::Failed(Failure::Dead))
+        } else if head.stops(&receive.envelope.position) {
+            Some(Ending::Stopped)
+        } else if age > limits.max_wait {
+            Some(Ending::Failed(Failure::TooOld))
+        } else if head.attempts > limits.attempts {
+            Some(Ending::Failed(Failure::TooManyAttempts))
+        } else {
+            None
+        }
+    }
+
+    async fn infer(
+        &self,
+        receive: &Receive<'_>,
+        (lock, head, lease): (&Lock, &Head, &Lease),
+        found: (Vec<StoredTurn>, Option<ScopeHead>),
+        scope: &str,
+    ) -> Result<End, InferenceError> {
+        let context = context::gather(&self.store, &self.settings, &receive.envelope, head, found).await?;
+        let event = &receive.envelope.event;
+        let streams = match event.channel {
+            Channel::Gateway | Channel::Cli => true,
+            Channel::Telegram | Channel::Slack | Channel::Webhook | Channel::Cron | Channel::Unknown => false,
+        };
+        let interval = self.settings.limits.frame_interval;
+        let inference = Inference {
+            store: &self.store,
+            model: &self.model,
+            tools: &self.tools,
+            envelope: &receive.envelope,
+            lock,
+            lease,
+            deadline: receive.deadline,
+            context: &context,
+            scope,
+            place: (head.generation, head.message_count),
+            frames: streams.then(|| Frames::new(&self.outbound, event, lock.fence, interval)),
+        };
+        inference.run().await
+    }
+
+    /// A model's failure is a hand-back (throttled: no attempt) or, if trying again cannot help, the turn's outcome.
+    fn sort(&self, receive: &Receive<'_>, end: Result<End, InferenceError>) -> Result<End, StoreError> {
+        let error = match end {
+            Ok(end) => return Ok(end),
+            Err(InferenceError::Store(error)) => return Err(error),
+            Err(InferenceError::Model(error)) => error,
+        };
+        let event_id = &receive.envelope.event.event_id;
+        if error.is_retryable() {
+            tracing::warn!(%event_id, session = %receive.session, error = error.kind(), "the model failed; the turn is tried again");
+            let throttled = matches!(error, ModelError::Throttled { .. });
+            let after = match error.retry_after() {
+                Some(after) => Some(after.min(LONGEST_BACKOFF)),
+                None if throttled => Some(backoff(receive.record.receive_count)),
+                None => None,
+            };
+            return Ok(End::HandBack { after, progress: throttled });
+        }
+        tracing::error!(%event_id, session = %receive.session, error = %error, "the model refuses the request");
+        Ok(End::Ended(Said::default(), Ending::Failed(Failure::ModelRefused)))
+    }
+
+    async fn respond(
+        &self,
+        receive: &Receive<'_>,
+        (lock, head): (&Lock, &Head),
+        said: &Said,
+        ending: Ending,
+        scope: &str,
+    ) -> Result<Result<CommittedTurn, Unsettled>, StoreError> {
+        let user: Message = context::user_message(&receive.envelope.event);
+        let now = self.store.clock().now_ms();
+        let parts = (user, said, ending);
+        let (draft, change) = response::draft(&self.settings, &receive.envelope, (head, lock), parts, scope, now);
+        self.commit(receive, lock, draft, change, head, Some((said, ending, scope))).await
+    }
+
+    /// Commits a draft. A refusal for a stop commits what there is, with the mark; another worker's marker is the
+    /// outcome.
+    async fn commit(
+        &self,
+        receive: &Receive<'_>,
+        lock: &Lock,
+        draft: Draft,
+        mut change: HeadChange,
+        head: &Head,
+        again: Option<(&Said, Ending, &str)>,
+    ) -> Result<Result<CommittedTurn, Unsettled>, StoreError> {
+        change.keep_unfinished =
+            receive.dead_letter && head.unfinished.as_ref().is_some_and(|unfinished| *unfinished != lock.event);
+        // A reset is not stopped: its own command is the stop. A stopped or failed turn says so whatever comes.
+        let stoppable = matches!(draft.outcome, Outcome::Replied);
+        let position = stoppable.then_some(&receive.envelope.position);
+        let write = async |draft: &Draft| -> Result<Written<CommitRefused>, StoreError> {
+            self.store.commit(draft, lock, position, &change).await
+        };
+        match commit(&draft, write).await? {
+            Ok(turn) => {
+                self.log_committed(receive, &turn, head);
+                Ok(Ok(turn))
+            }
+            Err(CommitRefused::AlreadyCommitted(marker)) => {
+                let turn = self.stored_turn(*marker).await?;
+                self.store.release(lock, Release { finished: true, ..Release::default() }).await?;
+                Ok(Ok(turn))
+            }
+            Err(CommitRefused::LockLost) => Ok(Err(Unsettled::LockLost)),
+            Err(CommitRefused::Stopped) => match again {
+                Some((said, _, scope)) => {
+                    Box::pin(self.respond(receive, (lock, head), said, Ending::Stopped, scope)).await
+                }
+                None => Ok(Err(Unsettled::LockLost)),
+            },
+        }
+    }
+
+    fn log_committed(&self, receive: &Receive<'_>, turn: &CommittedTurn, head: &Head) {
+        let marker = turn.marker();
+        let (outcome, reason) = match marker.outcome() {
+            Outcome::Failed { reason: Failure::Dead } => (EventOutcome::Dead, Failure::Dead.as_str()),
+            Outcome::Failed { reason } => (EventOutcome::Failed, reason.as_str()),
+            Outcome::Stopped => (EventOutcome::Committed, "stopped"),
+            Outcome::Reset => (EventOutcome::Committed, "reset"),
+            Outcome::Replied | Outcome::Answered | Outcome::Merged { .. } => (EventOutcome::Committed, ""),
+        };
+        let channel = receive.envelope.event.channel;
+        journal_line::event(marker.event_id(), Some(marker.session()), channel, outcome, reason, head.attempts);
+    }
+
+    async fn dispatch(&self, receive: &Receive<'_>, turn: &CommittedTurn) -> Handled {
+        match self.dispatcher().dispatch(turn, &receive.envelope.event).await {
+            Ok(()) => Handled::Done,
+            Err(error) => {
+                let event_id = &receive.envelope.event.event_id;
+                tracing::warn!(%event_id, %error, "what a turn owes was not sent; its message comes again");
+                self.back(receive, backoff(receive.record.receive_count)).await
+            }
+        }
+    }
+
+    fn dispatcher(&self) -> Dispatch<'_> {
+        Dispatch {
+            outbound: &*self.outbound,
+            consolidate: &*self.consolidate,
+            review: &*self.review,
+            language: self.settings.language,
+        }
+    }
+
+    /// Settles a message that a queue gave up: as its event, whatever else is unfinished. Sends what was committed, or
+    /// commits the error outcome and sends that. `queue` is the dead-letter queue the record came from.
+    pub async fn settle_dead_letter(&self, queue: &dyn Queue, record: &Record, deadline: Instant) -> Settled {
+        if let Err(error) = queue.set_visibility(&record.receipt, VISIBILITY).await {
+            tracing::debug!(message_id = record.message_id, %error, "the visibility was not set");
+        }
+        let Some(envelope) = parse(record) else { return Settled::NoEvent };
+        let session = envelope.event.session_key();
+        let event_id = envelope.event.event_id.clone();
+        let receive = Receive { record, queue, envelope, session, deadline, dead_letter: true };
+        match self.receive(&receive).await {
+            Handled::Done => Settled::Done(event_id),
+            Handled::GivenBack => Settled::GivenBack,
+        }
+    }
+}
+
+/// What became of a dead letter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Settled {
+    /// The event is committed and answered.
+    Done(turnlock_domain::ids::EventId),
+    /// It comes again; its visibility is set.
+    GivenBack,
+    /// It is no event of ours: there is nobody to answer.
+    NoEvent,
+}
+
+/// The event of a record, unless it is none of ours or claims what only our own code may claim.
+fn parse(record: &Record) -> Option<Envelope> {
+    serde_json::from_str::<Envelope>(&record.body).ok()?.trusted().ok()
+}
+
+/// How long a message sleeps after its `times`-th failure: 1, 2, 4 … s.
+fn backoff(times: u32) -> Duration {
+    Duration::from_secs(1 << times.saturating_sub(1).min(6)).min(LONGEST_BACKOFF)
+}

@@ -1,0 +1,147 @@
+//! Acquire: the session's lock for this event, or what is in its way.
+//!
+//! Another event may stand as unfinished: if its marker is there, the field is a leftover and is cleared (trace V1); if
+//! it is older than it may become, it is settled with the error outcome first; else its own message comes first.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use turnlock_domain::commit::{Draft, Written, commit};
+use turnlock_domain::event::InboundEvent;
+use turnlock_domain::ids::EventId;
+use turnlock_domain::session::SessionKey;
+use turnlock_domain::time::Millis;
+use turnlock_domain::turn::{Failure, Outcome, Owed, Usage};
+use turnlock_store::sessions::{Acquire, Acquired, Head, HeadChange, LEASE_MARGIN, Lock};
+use turnlock_store::StoreError;
+
+use super::lease::Lease;
+use super::{Agent, Receive};
+use crate::journal_line::{self, EventOutcome};
+
+/// How often acquiring is tried when something was cleared out of the way.
+const TRIES: usize = 3;
+/// The longest a busy message sleeps.
+const LONGEST_BUSY: Duration = Duration::from_secs(60);
+
+/// What acquiring came to.
+pub(super) enum Taken {
+    /// The session is mine.
+    Mine(Lock, Box<Head>, Lease),
+    /// It is not; the message comes back after this.
+    Busy(Duration, Box<Head>),
+}
+
+impl Agent {
+    /// Acquires the session for the received event.
+    pub(super) async fn acquire(&self, receive: &Receive<'_>) -> Result<Taken, StoreError> {
+        let event = &receive.envelope.event;
+        let route = serde_json::to_string(&InboundEvent { content: Vec::new(), ..event.clone() }).unwrap_or_default();
+        for _ in 0..TRIES {
+            let asked_at = Instant::now();
+            let owner = uuid::Uuid::now_v7().to_string();
+            let acquired = self
+                .store
+                .acquire(&Acquire {
+                    session: &receive.session,
+                    event: &event.event_id,
+                    accepted_at: receive.envelope.accepted_at,
+                    route: &route,
+                    owner: &owner,
+                    lease: self.settings.limits.lease,
+                    dead_letter: receive.dead_letter,
+                })
+                .await?;
+            let head = match acquired {
+                Acquired::Mine(lock, head) => {
+                    return Ok(Taken::Mine(lock, head, Lease::new(self.settings.limits.lease, asked_at)));
+                }
+                Acquired::Busy(head) => head,
+            };
+            if !self.clear_the_way(receive, &head).await? {
+                return Ok(Taken::Busy(self.until_free(&head), head));
+            }
+        }
+        Ok(Taken::Busy(LEASE_MARGIN, Box::default()))
+    }
+
+    /// How long until the lock may be free.
+    fn until_free(&self, head: &Head) -> Duration {
+        let now = self.store.clock().now_ms();
+        let left = head.lease_until.map_or(Duration::ZERO, |until| until.since(now));
+        (left + LEASE_MARGIN).min(LONGEST_BUSY)
+    }
+
+    /// Whether something was cleared, so that acquiring is worth another try.
+    async fn clear_the_way(&self, receive: &Receive<'_>, head: &Head) -> Result<bool, StoreError> {
+        let now = self.store.clock().now_ms();
+        let free = head.owner.is_none() || head.lease_until.is_some_and(|until| until < now - LEASE_MARGIN);
+        let Some(other) = head.unfinished.as_ref().filter(|other| **other != receive.envelope.event.event_id) else {
+            return Ok(false);
+        };
+        if !free || receive.dead_letter {
+            return Ok(false);
+        }
+        if self.store.marker(other).await?.is_some() {
+            self.store.clear_unfinished(&receive.session, other).await?;
+            return Ok(true);
+        }
+        if age(head.unfinished_accepted_at.unwrap_or(now), head, now) <= self.settings.limits.max_wait {
+            return Ok(false);
+        }
+        self.settle_other(&receive.session, other, head).await
+    }
+
+    /// Settles an unfinished event whose message is gone or given up: the error outcome, answered where it came from.
+    async fn settle_other(&self, session: &SessionKey, other: &EventId, head: &Head) -> Result<bool, StoreError> {
+        let Some(route) =
+            head.unfinished_route.as_deref().and_then(|route| serde_json::from_str::<InboundEvent>(route).ok())
+        else {
+            return Err(StoreError::Corrupt {
+                item: "session head",
+                id: session.to_string(),
+                what: "it names an unfinished event without its route".to_owned(),
+            });
+        };
+        let owner = uuid::Uuid::now_v7().to_string();
+        let want = Acquire {
+            session,
+            event: other,
+            accepted_at: head.unfinished_accepted_at.unwrap_or_default(),
+            route: head.unfinished_route.as_deref().unwrap_or_default(),
+            owner: &owner,
+            lease: self.settings.limits.lease,
+            dead_letter: false,
+        };
+        let Acquired::Mine(lock, head) = self.store.acquire(&want).await? else { return Ok(false) };
+        let draft = Draft {
+            event_id: other.clone(),
+            session: session.clone(),
+            generation: head.generation,
+            fence: lock.fence,
+            first: head.message_count,
+            messages: Vec::new(),
+            outcome: Outcome::Failed { reason: Failure::TooOld },
+            usage: Usage::default(),
+            owed: vec![Owed::Final],
+            at: self.store.clock().now_ms(),
+        };
+        let change =
+            HeadChange { tool_calls: head.tool_calls, introduced: head.introduced, ..HeadChange::default() };
+        let write = async |draft: &Draft| -> Result<Written<_>, StoreError> {
+            self.store.commit(draft, &lock, None, &change).await
+        };
+        if let Ok(turn) = commit(&draft, write).await? {
+            journal_line::event(other, Some(session), route.channel, EventOutcome::Failed, "too_old", head.attempts);
+            if let Err(error) = self.dispatcher().dispatch(&turn, &route).await {
+                tracing::warn!(event_id = %other, %error, "the answer to an event that became too old was not sent");
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// How long an event has waited: from the later of its acceptance and the session's last commit.
+pub(super) fn age(accepted_at: Millis, head: &Head, now: Millis) -> Duration {
+    now.since(accepted_at.max(head.last_commit_at.unwrap_or(accepted_at)))
+}

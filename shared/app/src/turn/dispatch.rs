@@ -1,0 +1,73 @@
+//! Sends what a committed turn owes: the final first, then the jobs. Only a [`CommittedTurn`] gets here, so nothing is
+//! let out that is not in the history. Sending again is harmless: ids derive from the event.
+
+use serde_json::json;
+use turnlock_domain::commit::CommittedTurn;
+use turnlock_domain::event::{InboundEvent, MessageKind, OutboundEvent, Revision};
+use turnlock_domain::turn::{Job, Outcome, Owed};
+use turnlock_queue::{Queue, SendError};
+
+use crate::send;
+use crate::words::Language;
+
+/// Where what is owed goes.
+pub struct Dispatch<'a> {
+    /// Finals.
+    pub outbound: &'a dyn Queue,
+    /// Consolidations.
+    pub consolidate: &'a dyn Queue,
+    /// Memory reviews.
+    pub review: &'a dyn Queue,
+    /// The language of answers that no model wrote.
+    pub language: Language,
+}
+
+impl Dispatch<'_> {
+    /// Sends all that `turn` owes, as an answer to `event`.
+    ///
+    /// # Errors
+    /// Those of [`Queue::send`]; nothing is lost: the inbound message stays, and its redelivery sends it all again.
+    pub async fn dispatch(&self, turn: &CommittedTurn, event: &InboundEvent) -> Result<(), SendError> {
+        for owed in turn.marker().owed() {
+            match owed {
+                Owed::Final => send::outbound(self.outbound, &self.final_event(turn, event)).await?,
+                Owed::Job { job } => {
+                    let queue = match job {
+                        Job::Consolidate(_) => self.consolidate,
+                        Job::ReviewMemory(_) => self.review,
+                    };
+                    send::job(queue, job).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn final_event(&self, turn: &CommittedTurn, event: &InboundEvent) -> OutboundEvent {
+        let marker = turn.marker();
+        let kind = match marker.outcome() {
+            Outcome::Failed { .. } => MessageKind::Error,
+            Outcome::Replied | Outcome::Stopped | Outcome::Reset | Outcome::Answered | Outcome::Merged { .. } => {
+                MessageKind::Final
+            }
+        };
+        let mut out = OutboundEvent::answering(event, "final", kind, self.text(turn));
+        out.turn = Some(marker.event_id().clone());
+        out.revision = Revision { fence: marker.fence(), sequence: Revision::FINAL };
+        out.metadata.insert("outcome".to_owned(), json!(marker.outcome()));
+        out
+    }
+
+    /// A turn without messages is answered by its outcome.
+    fn text(&self, turn: &CommittedTurn) -> String {
+        if !turn.reply().is_empty() {
+            return turn.reply().to_owned();
+        }
+        match turn.marker().outcome() {
+            Outcome::Reset => self.language.new_conversation(),
+            Outcome::Failed { reason } => self.language.failed(*reason),
+            Outcome::Stopped => self.language.stopped(),
+            Outcome::Replied | Outcome::Answered | Outcome::Merged { .. } => String::new(),
+        }
+    }
+}

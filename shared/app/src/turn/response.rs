@@ -1,0 +1,176 @@
+//! The response stage: cleans the text and builds the draft that is committed. It never calls the model or a tool, and
+//! sends nothing: what it makes can only go through the commit door.
+
+use turnlock_domain::boundary;
+use turnlock_domain::commit::Draft;
+use turnlock_domain::envelope::Envelope;
+use turnlock_domain::message::{Block, Message, Role};
+use turnlock_domain::thinking;
+use turnlock_domain::time::Millis;
+use turnlock_domain::turn::{Failure, Job, JobTarget, Outcome, Owed, Usage};
+use turnlock_store::sessions::{Head, HeadChange, Lock};
+
+use crate::settings::AgentSettings;
+
+/// How many tool calls since the last review raise the signal for the next one.
+const REVIEW_AFTER: u32 = 10;
+/// How long a queued consolidation stops a second one from being queued, unless its worker renews the claim.
+const CLAIM: std::time::Duration = std::time::Duration::from_secs(15 * 60);
+/// How many new messages a consolidation that failed for good waits for.
+const AFTER_FAILURES: u64 = 10;
+/// How often a consolidation may fail before it waits for new messages.
+pub(crate) const MAX_FAILURES: u32 = 3;
+
+/// What the inference stage hands over.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Said {
+    /// The turn's messages after the user's: tool uses and their results, in pairs. Text of thinking tags is out.
+    pub steps: Vec<Message>,
+    /// The last answer's blocks, as the model gave them.
+    pub answer: Vec<Block>,
+    /// Whether the answer hit its length limit.
+    pub cut: bool,
+    /// Tokens used.
+    pub usage: Usage,
+    /// Tools called.
+    pub tool_calls: u32,
+    /// Whether the model's text begins inside its reasoning.
+    pub starts_in_reasoning: bool,
+}
+
+/// How the inference stage ended, as far as the response stage is concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// The model answered.
+    Answered,
+    /// A stop ended it.
+    Stopped,
+    /// It failed for good.
+    Failed(Failure),
+}
+
+/// Builds the draft of a turn, and what else changes on the head with it.
+#[must_use]
+pub fn draft(
+    settings: &AgentSettings,
+    envelope: &Envelope,
+    (head, lock): (&Head, &Lock),
+    (user, said, ending): (Message, &Said, Ending),
+    scope: &str,
+    now: Millis,
+) -> (Draft, HeadChange) {
+    let (outcome, visible) = outcome(settings, said, ending);
+    let intro = intro(settings, envelope, head, ending);
+    let mut messages = vec![user];
+    messages.extend(said.steps.iter().cloned());
+    messages.push(reply(said, ending, &intro, &visible));
+    let mut draft = Draft {
+        event_id: envelope.event.event_id.clone(),
+        session: lock.session.clone(),
+        generation: head.generation,
+        fence: lock.fence,
+        first: head.message_count,
+        messages,
+        outcome,
+        usage: said.usage,
+        owed: vec![Owed::Final],
+        at: now,
+    };
+    let mut change = HeadChange {
+        claim: None,
+        tool_calls: head.tool_calls.saturating_add(said.tool_calls),
+        introduced: head.introduced || !intro.is_empty(),
+        keep_unfinished: false,
+    };
+    owe_jobs(settings, head, &mut draft, &mut change, said.tool_calls, scope);
+    (draft, change)
+}
+
+/// The draft of a reset: no messages, the next generation.
+#[must_use]
+pub fn reset(envelope: &Envelope, head: &Head, lock: &Lock, now: Millis) -> (Draft, HeadChange) {
+    let draft = Draft {
+        event_id: envelope.event.event_id.clone(),
+        session: lock.session.clone(),
+        generation: head.generation.saturating_add(1),
+        fence: lock.fence,
+        first: 0,
+        messages: Vec::new(),
+        outcome: Outcome::Reset,
+        usage: Usage::default(),
+        owed: vec![Owed::Final],
+        at: now,
+    };
+    (draft, HeadChange { introduced: head.introduced, ..HeadChange::default() })
+}
+
+fn outcome(settings: &AgentSettings, said: &Said, ending: Ending) -> (Outcome, String) {
+    let text = Message::new(Role::Assistant, said.answer.clone()).text();
+    let visible = thinking::strip(&text, said.starts_in_reasoning);
+    let join = |mark: String| if visible.is_empty() { mark } else { format!("{visible}\n\n{mark}") };
+    match ending {
+        Ending::Answered if said.cut => (Outcome::Replied, join(settings.language.cut())),
+        Ending::Answered => (Outcome::Replied, visible),
+        Ending::Stopped => (Outcome::Stopped, join(settings.language.stopped())),
+        Ending::Failed(reason) => (Outcome::Failed { reason }, settings.language.failed(reason)),
+    }
+}
+
+/// The configured first sentence, in a session's first answer.
+fn intro(settings: &AgentSettings, envelope: &Envelope, head: &Head, ending: Ending) -> String {
+    let configured = settings.intro.get(&envelope.event.channel);
+    match (head.introduced, ending, configured) {
+        (false, Ending::Answered, Some(intro)) => intro.replace("{name}", &settings.name),
+        (true, _, _) | (_, Ending::Stopped | Ending::Failed(_), _) | (_, _, None) => String::new(),
+    }
+}
+
+/// The last message: signed reasoning as it came (its model wants it back), then what people see.
+fn reply(said: &Said, ending: Ending, intro: &str, visible: &str) -> Message {
+    let whole = match (intro.is_empty(), visible.is_empty()) {
+        (true, _) => visible.to_owned(),
+        (false, true) => intro.to_owned(),
+        (false, false) => format!("{intro}\n\n{visible}"),
+    };
+    let keep = |block: &&Block| matches!(block, Block::Reasoning(_)) && ending == Ending::Answered;
+    let mut content: Vec<Block> = said.answer.iter().filter(keep).cloned().collect();
+    content.push(Block::text(whole));
+    Message::new(Role::Assistant, content)
+}
+
+fn owe_jobs(
+    settings: &AgentSettings,
+    head: &Head,
+    draft: &mut Draft,
+    change: &mut HeadChange,
+    tool_calls: u32,
+    scope: &str,
+) {
+    let target = |from| JobTarget {
+        session: draft.session.clone(),
+        generation: draft.generation,
+        from,
+        scope: scope.to_owned(),
+        event_id: draft.event_id.clone(),
+    };
+    let count = draft.first + draft.messages.len() as u64;
+    let mut jobs = Vec::new();
+    if boundary::due(count, head.boundary, settings.limits.consolidate_after) && may_claim(head, count, draft.at) {
+        let job = Job::Consolidate(target(head.boundary));
+        change.claim = Some((job.id(), draft.at + CLAIM));
+        jobs.push(job);
+    }
+    if tool_calls > 0 && change.tool_calls >= REVIEW_AFTER {
+        change.tool_calls = 0;
+        jobs.push(Job::ReviewMemory(target(draft.first)));
+    }
+    draft.owed.extend(jobs.into_iter().map(|job| Owed::Job { job }));
+}
+
+/// Whether no consolidation is queued or running, and it has not failed for good on what there is.
+fn may_claim(head: &Head, count: u64, now: Millis) -> bool {
+    let queued = head.claim_job.is_some() && head.claim_until.is_some_and(|until| until > now);
+    let given_up = head.claim_failures >= MAX_FAILURES
+        && head.claim_failed_count.is_some_and(|failed| count < failed + AFTER_FAILURES);
+    !queued && !given_up
+}

@@ -1,0 +1,165 @@
+//! Every function in one process: the same handlers that are Lambda functions on AWS, wired to queues and a store that
+//! the caller brings. The laptop's host and the replay both are a [`Host`]; neither knows a handler of its own.
+//!
+//! A host can be dropped at any moment: its tasks end where they are, as at the death of a process.
+
+mod models;
+pub mod queues;
+mod routes;
+pub mod settings;
+mod workers;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use turnlock_app::admit::{Admission, Depth};
+use turnlock_app::api::Api;
+use turnlock_app::control::Control;
+use turnlock_app::deliver::observers::{ItemObserver, LogObserver, Observer};
+use turnlock_app::deliver::{self, Delivery};
+use turnlock_app::ingress::{ConfigMismatch, FreshIds, Ingress};
+use turnlock_app::jobs::Jobs;
+use turnlock_app::turn::Agent;
+use turnlock_channels::http::PlatformHttp;
+use turnlock_clock::Clock;
+use turnlock_config::Config;
+use turnlock_models::Model;
+use turnlock_queue::local::{LocalQueues, UnknownQueue};
+use turnlock_queue::pool::WorkerPool;
+use turnlock_store::Store;
+use turnlock_tools::Registry;
+
+pub use models::{ModelError, model};
+pub use queues::Wrap;
+pub use routes::Response;
+pub use workers::CURRENT;
+
+/// What a host is made of.
+pub struct Ports {
+    /// The table, created already.
+    pub store: Store,
+    /// The queues, opened with [`queues::settings`].
+    pub queues: LocalQueues,
+    /// What stands between the use cases and the queues.
+    pub wrap: Box<Wrap>,
+    /// The way to the platforms.
+    pub platforms: Arc<dyn PlatformHttp>,
+    /// The model.
+    pub model: Arc<dyn Model>,
+    /// The tools.
+    pub tools: Arc<Registry>,
+    /// The time.
+    pub clock: Clock,
+    /// The configuration.
+    pub config: Arc<Config>,
+    /// Whether callers of the API need no key: the demo on loopback.
+    pub open: bool,
+    /// What ids that nothing outside determines are made from; `None` = the system's randomness.
+    pub seed: u64,
+}
+
+/// Every function in one process.
+pub struct Host {
+    ingress: Ingress,
+    api: Api,
+    pools: Vec<WorkerPool>,
+    store: Store,
+}
+
+/// Why a host could not be put together.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// The queues were opened with other settings.
+    #[error(transparent)]
+    Queue(#[from] UnknownQueue),
+    /// The configuration names something that a channel cannot work with.
+    #[error(transparent)]
+    Config(#[from] ConfigMismatch),
+}
+
+impl Host {
+    /// Wires every function. Nothing runs yet.
+    ///
+    /// # Errors
+    /// [`HostError`] names the queue or the account.
+    pub fn new(ports: Ports) -> Result<Self, HostError> {
+        let senders = queues::Senders::new(&ports.queues, &ports.wrap)?;
+        let settings = Arc::new(settings::agent(&ports.config));
+        let admission = Arc::new(Admission {
+            store: ports.store.clone(),
+            inbound: Arc::clone(&senders.inbound),
+            control: Arc::clone(&senders.control),
+            outbound: Arc::clone(&senders.outbound),
+            rate: settings::rate(&ports.config),
+            queue_limit: settings.limits.queue,
+            language: settings.language,
+            clock: ports.clock.clone(),
+            depth: Depth::default(),
+        });
+        let ids = Arc::new(FreshIds::new(ports.clock.clone(), ports.seed));
+        let ingress = Ingress::from_config(&ports.config, Arc::clone(&admission), ports.clock.clone(), Arc::clone(&ids))?;
+        let api = Api::from_config(&ports.config, ports.store.clone(), admission, ports.clock.clone(), ids, ports.open);
+        let handlers = workers::Handlers {
+            agent: Arc::new(Agent {
+                store: ports.store.clone(),
+                inbound: Arc::clone(&senders.inbound),
+                dead_letters: Arc::clone(&senders.inbound_dead),
+                outbound: Arc::clone(&senders.outbound),
+                consolidate: Arc::clone(&senders.consolidate),
+                review: Arc::clone(&senders.review),
+                model: Arc::clone(&ports.model),
+                tools: Arc::clone(&ports.tools),
+                settings: Arc::clone(&settings),
+            }),
+            control: Arc::new(Control {
+                store: ports.store.clone(),
+                control: Arc::clone(&senders.control),
+                outbound: Arc::clone(&senders.outbound),
+                settings,
+            }),
+            delivery: Arc::new(delivery(&ports, &senders)?),
+            jobs: Arc::new(Jobs::new(ports.store.clone(), ports.model, ports.clock.clone())),
+        };
+        let concurrency = ports.config.agent.limits.concurrency;
+        let pools = workers::pools(&ports.queues, &senders, &handlers, concurrency)?;
+        Ok(Self { ingress, api, pools, store: ports.store })
+    }
+
+    /// Works the queues for as long as it is polled.
+    pub async fn run(&self) {
+        futures_util::future::join_all(self.pools.iter().map(WorkerPool::run)).await;
+    }
+
+    /// How many handlers run now.
+    #[must_use]
+    pub fn running(&self) -> usize {
+        self.pools.iter().map(WorkerPool::running).sum()
+    }
+
+    /// Stops receiving and gives the running handlers `drain` to finish; what does not finish comes again later.
+    pub async fn stop(&self, drain: Duration) {
+        futures_util::future::join_all(self.pools.iter().map(|pool| pool.stop(drain))).await;
+    }
+
+    /// The table.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+}
+
+fn delivery(ports: &Ports, senders: &queues::Senders) -> Result<Delivery, HostError> {
+    let observers: Vec<Arc<dyn Observer>> =
+        vec![Arc::new(LogObserver), Arc::new(ItemObserver::new(ports.store.clone()))];
+    let channels = deliver::clients(&ports.config, &ports.platforms, &ports.clock)?;
+    Ok(Delivery {
+        store: ports.store.clone(),
+        outbound: Arc::clone(&senders.outbound),
+        channels: Arc::new(channels),
+        clock: ports.clock.clone(),
+        observers,
+        reply_routes: deliver::reply_routes(&ports.config),
+        batch_time: deliver::BATCH_TIME,
+        counts: deliver::Counts::default(),
+    })
+}

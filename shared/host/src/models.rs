@@ -1,0 +1,47 @@
+//! The configured model.
+
+use std::sync::Arc;
+
+use turnlock_config::{Capability, ModelSettings, Provider};
+use turnlock_models::openai::Timeouts;
+use turnlock_models::{Capabilities, Model, OpenAi, OpenAiSettings, Scripted};
+
+/// Why the configured model cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ModelError {
+    /// This build has no client for the provider.
+    #[error("models: the provider `bedrock` runs on AWS; use `openai` (any OpenAI-compatible endpoint) or `scripted` here")]
+    Bedrock,
+    /// The HTTP client could not be made.
+    #[error("models: {0}")]
+    Client(String),
+}
+
+/// The first configured model; the scripted stand-in if none is.
+///
+/// # Errors
+/// [`ModelError`] says which and what to do.
+pub fn model(settings: &[ModelSettings]) -> Result<Arc<dyn Model>, ModelError> {
+    let Some(first) = settings.first() else { return Ok(Arc::new(Scripted::stand_in())) };
+    let capabilities = Capabilities {
+        tools: first.can(Capability::Tools),
+        images: first.can(Capability::Images),
+        starts_in_reasoning: first.can(Capability::StartsInReasoning),
+        context_tokens: first.context_tokens,
+    };
+    match first.provider {
+        Provider::Scripted => Ok(Arc::new(Scripted::stand_in().with_capabilities(capabilities))),
+        Provider::Bedrock => Err(ModelError::Bedrock),
+        Provider::Openai => {
+            let settings = OpenAiSettings {
+                base_url: first.base_url.clone(),
+                api_key: first.api_key.clone(),
+                model: first.model.clone(),
+                capabilities,
+                timeouts: Timeouts::default(),
+            };
+            let client = OpenAi::new(settings).map_err(|error| ModelError::Client(error.to_string()))?;
+            Ok(Arc::new(client))
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! The HTTP routes of one process, as values: whoever serves them (axum, a replay) hands in a request and gets an answer.
+
+use futures_util::stream::BoxStream;
+use turnlock_app::api::ApiResponse;
+use turnlock_channels::{IngressRequest, IngressResponse};
+
+use crate::Host;
+
+/// An answer.
+pub enum Response {
+    /// A whole one.
+    Full(IngressResponse),
+    /// Server-sent events, as they come.
+    Events(BoxStream<'static, bytes::Bytes>),
+}
+
+impl Host {
+    /// Answers one request: `/telegram/{bot}`, `/slack/{app}`, `/webhook/{source}`, `/v1/…`, `/healthz`.
+    pub async fn answer(&self, request: IngressRequest) -> Response {
+        let path = request.path.clone();
+        let mut parts = path.trim_start_matches('/').splitn(2, '/');
+        let full = match (parts.next().unwrap_or_default(), parts.next()) {
+            ("telegram", Some(account)) => self.ingress.telegram(account, request).await,
+            ("slack", Some(account)) => self.ingress.slack(account, request).await,
+            ("webhook", Some(account)) => self.ingress.webhook(account, request).await,
+            ("healthz", None) => IngressResponse::text(200, "ok"),
+            ("v1", Some(_)) => {
+                return match self.api.route(request).await {
+                    ApiResponse::Full(response) => Response::Full(response),
+                    ApiResponse::Events(events) => Response::Events(events),
+                };
+            }
+            _ => IngressResponse::json(404, &serde_json::json!({"error": "not_found"})),
+        };
+        Response::Full(full)
+    }
+}
