@@ -1,1 +1,43 @@
-//! (to be written)
+//! Model providers behind one trait, [`Model`].
+//!
+//! A caller hands over a [`ModelRequest`] as it has it and reads [`ModelEvent`]s. Every provider passes the request
+//! through [`ModelRequest::prepared`] first and its answer through [`Prepared::answering`], so that what leaves is valid
+//! and what comes back carries registered tool names and valid call ids, whoever asks: a turn or a job.
+//!
+//! Not here: retries (the caller's policy, on what [`ModelError`] tells), the hiding of thinking tags in text
+//! (`turnlock_domain::thinking`), running tools, resolving media references. A request for an image carries it as a
+//! `data:` URL or is sent a placeholder.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`model`] | the trait and what a model can do |
+//! | [`request`] | what is asked |
+//! | [`prepare`] | the one way by which a request becomes valid and fits |
+//! | [`event`] | what streams back |
+//! | [`assemble`] | events collected into an answer |
+//! | [`error`] | how a call fails, and whether trying again helps |
+//! | [`wire`] | the JSON of each provider |
+//! | [`transcript`] | how a job shows a conversation to a model |
+//! | [`openai`] | any OpenAI-compatible endpoint |
+//! | [`scripted`] | a model that plays scripts, and the stand-in of the first run |
+
+pub mod assemble;
+pub mod error;
+pub mod event;
+pub mod model;
+pub mod openai;
+pub mod prepare;
+pub mod request;
+pub mod scripted;
+pub mod transcript;
+pub mod wire;
+
+pub use assemble::{Answer, Assembler, BadCall, ToolCall};
+pub use error::ModelError;
+pub use event::{ModelEvent, StopReason};
+pub use model::{Capabilities, Model, ModelStream, answer};
+pub use openai::{OpenAi, OpenAiSettings};
+pub use prepare::Prepared;
+pub use request::{ModelRequest, Purpose, ToolSpec};
+pub use scripted::{RecordedRequest, ScriptLine, Scripted};
+pub use wire::Wire;

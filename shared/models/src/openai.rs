@@ -1,0 +1,151 @@
+//! Any OpenAI-compatible endpoint, streamed: OpenAI itself, a router, a server on the same machine.
+//!
+//! One request is one `POST {base_url}/chat/completions`; nothing is repeated here, that is the caller's policy. Bodies
+//! and keys are never logged and stand in no error. Everything read is bounded: a line, the whole answer, the silence
+//! between two chunks.
+
+mod body;
+mod chunk;
+mod sse;
+mod status;
+
+use std::fmt;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::StreamExt;
+use reqwest::header::{ACCEPT, CONTENT_TYPE};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Response};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use crate::error::ModelError;
+use crate::model::{Capabilities, Model, ModelStream};
+use crate::request::ModelRequest;
+use crate::wire;
+
+/// Whose newer models take the token limit under another name, and refuse the old one.
+const OPENAI_HOST: &str = "api.openai.com";
+
+/// What an endpoint is reached with.
+#[derive(Debug, Clone)]
+pub struct OpenAiSettings {
+    /// The address up to and without `/chat/completions`, e.g. `https://api.openai.com/v1`.
+    pub base_url: String,
+    /// The key, where the endpoint wants one.
+    pub api_key: Option<SecretString>,
+    /// The model's name there.
+    pub model: String,
+    /// What the model can do.
+    pub capabilities: Capabilities,
+    /// How long to wait.
+    pub timeouts: Timeouts,
+}
+
+/// How long to wait for an endpoint. The time of a whole answer is the caller's to limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// For a connection.
+    pub connect: Duration,
+    /// For the status, which comes when the model begins: a local server may have to load it first.
+    pub first: Duration,
+    /// Between two chunks.
+    pub idle: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self { connect: Duration::from_secs(10), first: Duration::from_secs(120), idle: Duration::from_secs(60) }
+    }
+}
+
+/// A model behind an OpenAI-compatible endpoint.
+pub struct OpenAi {
+    client: Client,
+    settings: OpenAiSettings,
+    url: String,
+    /// Under which name the token limit is sent.
+    limit_field: &'static str,
+}
+
+impl fmt::Debug for OpenAi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenAi").field("model", &self.settings.model).finish_non_exhaustive()
+    }
+}
+
+impl OpenAi {
+    /// A client for one endpoint.
+    ///
+    /// # Errors
+    /// [`ModelError::Invalid`] if the address is none, or no HTTP client can be built.
+    pub fn new(settings: OpenAiSettings) -> Result<Self, ModelError> {
+        let invalid = |reason: &str| ModelError::Invalid { reason: reason.to_owned() };
+        let url = format!("{}/chat/completions", settings.base_url.trim_end_matches('/'));
+        let parsed = reqwest::Url::parse(&url).map_err(|_| invalid("base_url is not a URL"))?;
+        // A redirect would carry the conversation, and on the same host the key, to where nobody sent it.
+        let client = Client::builder()
+            .connect_timeout(settings.timeouts.connect)
+            .redirect(Policy::none())
+            .build()
+            .map_err(|error| ModelError::Unavailable(error.into()))?;
+        let limit_field = if parsed.host_str() == Some(OPENAI_HOST) { "max_completion_tokens" } else { "max_tokens" };
+        Ok(Self { client, settings, url, limit_field })
+    }
+
+    fn body(&self, request: &ModelRequest) -> Value {
+        let mut body = wire::openai(&self.settings.model, request);
+        if let Some(fields) = body.as_object_mut()
+            && let Some(limit) = fields.remove("max_tokens")
+        {
+            fields.insert(self.limit_field.to_owned(), limit);
+        }
+        body
+    }
+
+    async fn send(&self, body: &Value) -> Result<Response, ModelError> {
+        let mut post = self.client.post(&self.url).header(ACCEPT, "text/event-stream").json(body);
+        if let Some(key) = &self.settings.api_key {
+            post = post.bearer_auth(key.expose_secret());
+        }
+        match timeout(self.settings.timeouts.first, post.send()).await {
+            Err(_) => Err(ModelError::Timeout),
+            Ok(Err(error)) if error.is_timeout() => Err(ModelError::Timeout),
+            // The address may hold credentials.
+            Ok(Err(error)) => Err(ModelError::Unavailable(error.without_url().into())),
+            Ok(Ok(response)) => Ok(response),
+        }
+    }
+}
+
+#[async_trait]
+impl Model for OpenAi {
+    fn name(&self) -> &str {
+        &self.settings.model
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.settings.capabilities
+    }
+
+    async fn stream(&self, request: &ModelRequest) -> Result<ModelStream, ModelError> {
+        let prepared = request.prepared(self.name(), self.capabilities());
+        let response = self.send(&self.body(prepared.request())).await?;
+        let idle = self.settings.timeouts.idle;
+        if !response.status().is_success() {
+            return Err(status::failure(response, idle).await);
+        }
+        let is_stream = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .and_then(|kind| kind.to_str().ok())
+            .is_none_or(|kind| !kind.starts_with("application/json"));
+        let bytes = response.bytes_stream().map(|piece| piece.map_err(reqwest::Error::without_url)).boxed();
+        Ok(prepared.answering(body::events(bytes, is_stream, idle)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+//! OpenAI chat completions. Reasoning has no place on this wire: it is left out.
+
+use serde_json::{Map, Value, json};
+use turnlock_domain::message::{Block, Message, Role};
+
+use super::inline_data;
+use crate::prepare::{placeholder, plain_text};
+use crate::request::ModelRequest;
+
+/// `request` as the body of `POST /chat/completions`, streamed.
+#[must_use]
+pub fn openai(model: &str, request: &ModelRequest) -> Value {
+    let mut messages = Vec::with_capacity(request.messages.len() + 1);
+    if !request.system.trim().is_empty() {
+        messages.push(json!({ "role": "system", "content": request.system }));
+    }
+    for message in &request.messages {
+        match message.role {
+            Role::User => push_user(&mut messages, message),
+            Role::Assistant => messages.extend(assistant(message)),
+        }
+    }
+    let mut body = Map::new();
+    body.insert("model".into(), json!(model));
+    body.insert("messages".into(), Value::Array(messages));
+    body.insert("stream".into(), json!(true));
+    body.insert("stream_options".into(), json!({ "include_usage": true }));
+    if let Some(max_tokens) = request.max_tokens {
+        body.insert("max_tokens".into(), json!(max_tokens));
+    }
+    if !request.tools.is_empty() {
+        let tools = request.tools.iter().map(|tool| {
+            let function = json!({ "name": tool.name, "description": tool.description, "parameters": tool.schema });
+            json!({ "type": "function", "function": function })
+        });
+        body.insert("tools".into(), tools.collect());
+    }
+    if let Some(name) = &request.force_tool {
+        body.insert("tool_choice".into(), json!({ "type": "function", "function": { "name": name } }));
+    }
+    Value::Object(body)
+}
+
+/// Results are messages of their own here, and come before what the person said.
+fn push_user(messages: &mut Vec<Value>, message: &Message) {
+    for block in &message.content {
+        if let Block::ToolResult { tool_use_id, content, is_error } = block {
+            let text = plain_text(content);
+            let text = if *is_error { format!("[error] {text}") } else { text };
+            messages.push(json!({ "role": "tool", "tool_call_id": tool_use_id, "content": text }));
+        }
+    }
+    let parts: Vec<Value> = message.content.iter().filter_map(user_part).collect();
+    if parts.is_empty() {
+        return;
+    }
+    // Many compatible servers take a list of parts only from models that see images.
+    let texts: Option<Vec<&str>> = parts.iter().map(|part| part["text"].as_str()).collect();
+    let content = texts.map_or(Value::Array(parts.clone()), |texts| json!(texts.join("\n")));
+    messages.push(json!({ "role": "user", "content": content }));
+}
+
+fn user_part(block: &Block) -> Option<Value> {
+    let text = match block {
+        Block::Text { text } => text.clone(),
+        Block::Image(media) if inline_data(media).is_some() => {
+            return Some(json!({ "type": "image_url", "image_url": { "url": media.url } }));
+        }
+        Block::Image(media) => placeholder("image", media),
+        Block::File(media) => placeholder("file", media),
+        Block::ToolUse { .. } | Block::ToolResult { .. } | Block::Reasoning(_) | Block::Unknown => return None,
+    };
+    Some(json!({ "type": "text", "text": text }))
+}
+
+fn assistant(message: &Message) -> Option<Value> {
+    let text = plain_text(&message.content);
+    let calls: Vec<Value> = message
+        .content
+        .iter()
+        .filter_map(|block| match block {
+            Block::ToolUse { id, name, input } => {
+                let function = json!({ "name": name, "arguments": input.to_string() });
+                Some(json!({ "id": id, "type": "function", "function": function }))
+            }
+            _ => None,
+        })
+        .collect();
+    match (text.is_empty(), calls.is_empty()) {
+        (true, true) => None,
+        (false, true) => Some(json!({ "role": "assistant", "content": text })),
+        (true, false) => Some(json!({ "role": "assistant", "content": null, "tool_calls": calls })),
+        (false, false) => Some(json!({ "role": "assistant", "content": text, "tool_calls": calls })),
+    }
+}
