@@ -1,1 +1,104 @@
-//! Forms.
+//! Slack's forms: slash commands and interactivity (docs.slack.dev, "Implementing slash commands", "Handling user
+//! interaction"). Their signature holds for the raw bytes and is checked before anything is decoded.
+
+use jiff::Timestamp;
+use serde_json::{Map, json};
+use turnlock_domain::envelope::Command;
+use turnlock_domain::event::{Channel, ContentBlock, EventType, InboundEvent, SCHEMA};
+use turnlock_domain::ids::{EventId, digest};
+use turnlock_domain::text::{clean, is_blank};
+
+use super::text::readable;
+use super::{App, message};
+use crate::ingress::{Arrival, IngressResponse, Normalised, Refusal};
+use crate::{command, json};
+
+/// Whether a query or form is Slack's certificate check.
+pub(super) fn is_ssl_check(form: &[u8]) -> bool {
+    Fields::read(form).get("ssl_check") == Some("1")
+}
+
+/// Makes the event of a verified form.
+pub(super) fn normalise(app: &App, body: &[u8], now: Timestamp) -> Result<Normalised, Refusal> {
+    let form = Fields::read(body);
+    if form.get("ssl_check") == Some("1") {
+        return Ok(Normalised::Answer(IngressResponse::empty(200)));
+    }
+    if let Some(payload) = form.get("payload") {
+        return interaction(app, payload);
+    }
+    match (form.get("command"), form.get("channel_id"), form.get("user_id")) {
+        (Some(name), Some(channel), Some(user)) => Ok(slash(app, &form, body, Slash { name, channel, user }, now)),
+        _ => {
+            Err(Refusal::Invalid { field: "body", expected: "an event, a slash command or an interaction of Slack's" })
+        }
+    }
+}
+
+/// A press or a dialog. No card of ours asks for one yet.
+fn interaction(app: &App, payload: &str) -> Result<Normalised, Refusal> {
+    let payload = json::object(payload.as_bytes())?;
+    let id = json::string(&payload, "/actions/0/action_ts").or_else(|| json::string(&payload, "/trigger_id"));
+    let event_id = id.map(|id| EventId::derive("slack", &[&app.app_id, "action", id]));
+    Ok(Normalised::Ignored { reason: "interaction", event_id })
+}
+
+struct Slash<'f> {
+    name: &'f str,
+    channel: &'f str,
+    user: &'f str,
+}
+
+/// A slash command: `/stop` itself, `/echo stop`, or `/echo what is new?`, which is a message. Slack offers none inside
+/// threads, so its session is the channel's.
+fn slash(app: &App, form: &Fields, body: &[u8], slash: Slash<'_>, now: Timestamp) -> Normalised {
+    let team = form.get("team_id").unwrap_or(&app.team_id);
+    let argument = readable(form.get("text").unwrap_or_default(), &app.bot_user_id).text;
+    let argument = clean(&argument);
+    let command = slash_command(slash.name, &argument);
+    let text = if is_blank(&argument) { clean(slash.name) } else { argument };
+    // Two presses have two triggers; a body without one can only be recognised by itself.
+    let id = form.get("trigger_id").map_or_else(|| digest(body), str::to_owned);
+    let event = InboundEvent {
+        schema: SCHEMA,
+        event_id: EventId::derive("slack", &[&app.app_id, team, "command", &id]),
+        event_type: if command.is_some() { EventType::Control } else { EventType::Message },
+        channel: Channel::Slack,
+        account: app.account.clone(),
+        sender_id: slash.user.to_owned(),
+        chat_id: message::chat_id(app, team, slash.channel),
+        content: vec![ContentBlock::text(text)],
+        timestamp: now,
+        reply_to_id: None,
+        thread_id: None,
+        session_key_override: None,
+        metadata: json::facts([
+            ("command", Some(json!(slash.name))),
+            ("channel_type", message::is_direct(slash.channel).then(|| json!("im"))),
+        ]),
+        gateway_metadata: Map::new(),
+        trace: None,
+    };
+    Normalised::Event(Box::new(Arrival { event, position: message::position(now), command, unattended: false }))
+}
+
+/// The slash command's own name, else its only word; nothing at all asks for help.
+fn slash_command(name: &str, argument: &str) -> Option<Command> {
+    let named = command::named(name.trim_start_matches('/'));
+    let argument = argument.trim();
+    named.or_else(|| if is_blank(argument) { Some(Command::Help) } else { command::named(argument) })
+}
+
+/// A decoded form: the first of each name that has a value.
+struct Fields(Vec<(String, String)>);
+
+impl Fields {
+    fn read(form: &[u8]) -> Self {
+        Self(form_urlencoded::parse(form).into_owned().collect())
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        let field = self.0.iter().find(|(field, value)| field == name && !value.is_empty());
+        field.map(|(_, value)| value.as_str())
+    }
+}

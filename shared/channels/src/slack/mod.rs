@@ -7,6 +7,7 @@
 mod client;
 mod form;
 mod inbound;
+mod message;
 mod outbound;
 mod text;
 mod verify;

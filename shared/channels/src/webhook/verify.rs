@@ -117,3 +117,113 @@ pub(super) fn reply_secret(verify: &Verify) -> &SecretString {
         Verify::Bearer { token } => token,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn now() -> Timestamp {
+        Timestamp::from_second(1_760_000_000).unwrap()
+    }
+
+    fn source(verify: Verify) -> Source {
+        Source {
+            name: "main".to_owned(),
+            verify,
+            template: None,
+            session: None,
+            reply_to: None,
+            id_headers: Source::default_id_headers(),
+        }
+    }
+
+    fn standard_source(secret: &str) -> Source {
+        source(Verify::Standard { secret: SecretString::from(secret) })
+    }
+
+    /// The example of the specification's reference implementations.
+    #[test]
+    fn the_published_example_verifies() {
+        let source = standard_source("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
+        let mut headers = HeaderMap::new();
+        headers.insert(ID, HeaderValue::from_static("msg_p5jXN8AQM9LWM0D4loKWxJek"));
+        headers.insert(TIMESTAMP, HeaderValue::from_static("1614265330"));
+        headers.insert(
+            SIGNATURE,
+            HeaderValue::from_static("v1,bm9ldHUjKzFob2VudXRob2VodWUzMjRvdWVvdW9ldQo= v2,xyz v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="),
+        );
+        let at = Timestamp::from_second(1_614_265_330).unwrap();
+        let proof = verify(&source, &headers, br#"{"test": 2432232314}"#, at).unwrap();
+        assert_eq!(proof.delivery_id.as_deref(), Some("msg_p5jXN8AQM9LWM0D4loKWxJek"));
+        assert_eq!(verify(&source, &headers, br#"{"test": 2432232315}"#, at), Err(Refusal::BadSignature));
+    }
+
+    #[test]
+    fn bodies_that_are_no_utf8_are_signed_as_they_are() {
+        let secret = SecretString::from("whsec_dGVzdC1rZXk=");
+        let headers = sign_standard(&secret, "m", now(), b"\xff\x00").unwrap();
+        assert!(verify(&standard_source("whsec_dGVzdC1rZXk="), &headers, b"\xff\x00", now()).is_ok());
+    }
+
+    #[test]
+    fn time_and_id_are_part_of_what_is_signed() {
+        let secret = SecretString::from("whsec_dGVzdC1rZXk=");
+        let source = standard_source("whsec_dGVzdC1rZXk=");
+        for (age, wanted) in [(300, None), (-300, None), (301, Some(Refusal::Stale)), (-301, Some(Refusal::Stale))] {
+            let at = Timestamp::from_second(now().as_second() - age).unwrap();
+            let headers = sign_standard(&secret, "m", at, b"{}").unwrap();
+            assert_eq!(verify(&source, &headers, b"{}", now()).err(), wanted, "{age}");
+        }
+        let mut other_id = sign_standard(&secret, "m", now(), b"{}").unwrap();
+        other_id.insert(ID, HeaderValue::from_static("n"));
+        assert_eq!(verify(&source, &other_id, b"{}", now()), Err(Refusal::BadSignature));
+        assert_eq!(verify(&source, &HeaderMap::new(), b"{}", now()), Err(Refusal::BadSignature));
+    }
+
+    /// The example of GitHub's page "Validating webhook deliveries".
+    #[test]
+    fn githubs_example_verifies() {
+        let source = source(Verify::Hmac {
+            header: HeaderName::from_static("x-hub-signature-256"),
+            secret: SecretString::from("It's a Secret to Everybody"),
+            prefix: "sha256=".to_owned(),
+        });
+        let mut headers = HeaderMap::new();
+        headers.insert(
+            "x-hub-signature-256",
+            HeaderValue::from_static("sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"),
+        );
+        assert_eq!(verify(&source, &headers, b"Hello, World!", now()), Ok(Proof::default()));
+        assert_eq!(verify(&source, &headers, b"Hello, World?", now()), Err(Refusal::BadSignature));
+        assert_eq!(verify(&source, &HeaderMap::new(), b"Hello, World!", now()), Err(Refusal::BadSignature));
+    }
+
+    #[test]
+    fn slacks_scheme_and_bearer_tokens_verify() {
+        let secret = SecretString::from("s");
+        let slack = source(Verify::Slack { secret: secret.clone() });
+        let proof = verify(&slack, &crate::slack::sign(&secret, now(), b"{}"), b"{}", now());
+        assert_eq!(proof, Ok(Proof { delivery_id: None, signed_at: Some(now()) }));
+        let bearer = source(Verify::Bearer { token: SecretString::from("token") });
+        let sent = |value| HeaderMap::from_iter([(http::header::AUTHORIZATION, HeaderValue::from_static(value))]);
+        assert_eq!(verify(&bearer, &sent("Bearer token"), b"", now()), Ok(Proof::default()));
+        assert_eq!(verify(&bearer, &sent("Bearer tokem"), b"", now()), Err(Refusal::BadSignature));
+    }
+
+    #[test]
+    fn a_blank_or_broken_secret_closes_the_route() {
+        let blank = || SecretString::from(" ");
+        let header = HeaderName::from_static("x-signature");
+        for verify_by in [
+            Verify::Standard { secret: blank() },
+            Verify::Standard { secret: SecretString::from("whsec_") },
+            Verify::Standard { secret: SecretString::from("whsec_not base64") },
+            Verify::Hmac { header, secret: blank(), prefix: String::new() },
+            Verify::Slack { secret: blank() },
+            Verify::Bearer { token: blank() },
+        ] {
+            let refused = verify(&source(verify_by), &HeaderMap::new(), b"", now());
+            assert_eq!(refused, Err(Refusal::SecretMissing));
+        }
+    }
+}
