@@ -65,11 +65,8 @@ fn bounded(text: &str, max: usize) -> String {
         return text.to_owned();
     }
     let hash = hex::encode(&Sha256::digest(text.as_bytes())[..16]);
-    let start: String = text
-        .chars()
-        .filter(|c| c.is_ascii_alphanumeric() || ":.-_".contains(*c))
-        .take(max - hash.len() - 1)
-        .collect();
+    let start: String =
+        text.chars().filter(|c| c.is_ascii_alphanumeric() || ":.-_".contains(*c)).take(max - hash.len() - 1).collect();
     format!("{start}~{hash}")
 }
 

@@ -26,8 +26,7 @@ impl Millis {
     /// The same instant as a timestamp; out-of-range values are clamped.
     #[must_use]
     pub fn timestamp(self) -> Timestamp {
-        Timestamp::from_millisecond(self.0)
-            .unwrap_or(if self.0 < 0 { Timestamp::MIN } else { Timestamp::MAX })
+        Timestamp::from_millisecond(self.0).unwrap_or(if self.0 < 0 { Timestamp::MIN } else { Timestamp::MAX })
     }
 
     /// The TTL attribute of an item that may be collected `lifetime` after this instant.
