@@ -112,3 +112,6 @@ async fn read_body(mut response: reqwest::Response) -> Result<Bytes, PlatformErr
     }
     Ok(Bytes::from(body))
 }
+
+#[cfg(test)]
+mod tests;

@@ -193,3 +193,6 @@ pub(crate) fn parts(text: &str, max: usize, measure: fn(&str) -> usize, write: f
     }
     split(text, max, measure).into_iter().filter(|part| !is_blank(part)).map(write).collect()
 }
+
+#[cfg(test)]
+mod tests;
