@@ -1,0 +1,140 @@
+//! `GET /v1/events/{id}`: one event in three states, made of what was written anyway: the admission and the session head
+//! (queued, running), the newest frame (running), the final that delivery wrote, or the marker with its turn (done).
+
+use serde_json::{Map, Value, json};
+use turnlock_channels::IngressResponse;
+use turnlock_domain::commit::{CommittedTurn, Marker};
+use turnlock_domain::event::MessageKind;
+use turnlock_domain::ids::EventId;
+use turnlock_domain::session::{SessionKey, encode_part};
+use turnlock_domain::turn::Outcome;
+use turnlock_store::StoreError;
+use turnlock_store::gateway::GatewayEvent;
+
+use super::{Api, Scope, not_found};
+
+/// How far an event is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// It waits for its turn.
+    Queued,
+    /// Its turn runs; the text so far, once there is some.
+    Running(Option<String>),
+    /// It is over.
+    Done(Ending),
+}
+
+/// What an event ended with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Ending {
+    pub(super) text: String,
+    pub(super) kind: MessageKind,
+}
+
+/// An event as a caller sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct EventView {
+    pub(super) event_id: EventId,
+    pub(super) session: SessionKey,
+    pub(super) progress: Progress,
+}
+
+impl Api {
+    pub(super) async fn get_event(&self, scope: &Scope, id: &EventId) -> Result<IngressResponse, StoreError> {
+        let event = self.event(id).await?.filter(|event| scope.sees(&event.session));
+        Ok(event.map_or_else(not_found, |event| IngressResponse::json(200, &event.json())))
+    }
+
+    /// The event, if there is one. What delivery wrote is asked for first: it is what callers wait for.
+    pub(super) async fn event(&self, id: &EventId) -> Result<Option<EventView>, StoreError> {
+        let shown = self.store.gateway_event(id).await?;
+        if let Some(view) = shown.as_ref().and_then(done) {
+            return Ok(Some(view));
+        }
+        if let Some(marker) = self.store.marker(id).await? {
+            let session = marker.session().clone();
+            let progress = Progress::Done(self.committed(marker).await?);
+            return Ok(Some(EventView { event_id: id.clone(), session, progress }));
+        }
+        if let Some(event) = shown {
+            let text = event.frame.map(|frame| frame.text);
+            let progress = Progress::Running(text);
+            return Ok(Some(EventView { event_id: id.clone(), session: event.session, progress }));
+        }
+        let Some(admission) = self.store.admission(id).await? else { return Ok(None) };
+        let head = self.store.head(&admission.session).await?;
+        let running = head.is_some_and(|head| head.unfinished.as_ref() == Some(id));
+        let progress = if running { Progress::Running(None) } else { Progress::Queued };
+        Ok(Some(EventView { event_id: id.clone(), session: admission.session, progress }))
+    }
+
+    /// The ending of an event that is committed while its final is on its way, or has none of its own.
+    async fn committed(&self, marker: Marker) -> Result<Ending, StoreError> {
+        let kind = match marker.outcome() {
+            Outcome::Failed { .. } => MessageKind::Error,
+            Outcome::Answered => MessageKind::Notice,
+            Outcome::Replied | Outcome::Stopped | Outcome::Reset | Outcome::Merged { .. } => MessageKind::Final,
+        };
+        let (generation, first, messages) = marker.range();
+        let turn = match messages {
+            0 => None,
+            _ => self.store.turn(&marker.session().clone(), generation, first).await?,
+        };
+        let turn = CommittedTurn::from_stored(marker, &turn.map(|turn| turn.messages).unwrap_or_default());
+        let language = self.admission.language;
+        // As its final will say it: a turn without messages is answered by its outcome.
+        let text = match turn.marker().outcome() {
+            _ if !turn.reply().is_empty() => turn.reply().to_owned(),
+            Outcome::Reset => language.new_conversation(),
+            Outcome::Failed { reason } => language.failed(*reason),
+            Outcome::Stopped => language.stopped(),
+            Outcome::Replied | Outcome::Answered | Outcome::Merged { .. } => String::new(),
+        };
+        Ok(Ending { text, kind })
+    }
+}
+
+/// The event whose final delivery has written.
+pub(super) fn done(event: &GatewayEvent) -> Option<EventView> {
+    let last = event.final_.clone()?;
+    let progress = Progress::Done(Ending { text: last.text, kind: last.kind });
+    Some(EventView { event_id: event.event_id.clone(), session: event.session.clone(), progress })
+}
+
+impl EventView {
+    /// Whether nothing more will come.
+    pub(super) fn is_done(&self) -> bool {
+        matches!(self.progress, Progress::Done(_))
+    }
+
+    /// The event as an answer.
+    pub(super) fn json(&self) -> Value {
+        let (status, message) = match &self.progress {
+            Progress::Queued => ("queued", None),
+            Progress::Running(text) => ("running", text.as_ref().map(|text| message(text, MessageKind::Streaming))),
+            Progress::Done(ending) => ("done", Some(message(&ending.text, ending.kind))),
+        };
+        let mut body = Map::from_iter([
+            ("event_id".to_owned(), json!(self.event_id)),
+            ("session".to_owned(), json!(self.session)),
+            ("status".to_owned(), json!(status)),
+        ]);
+        body.extend(message.map(|message| ("message".to_owned(), message)));
+        body.insert("links".to_owned(), self.links());
+        Value::Object(body)
+    }
+
+    fn links(&self) -> Value {
+        let event = format!("/v1/events/{}", encode_part(self.event_id.as_str()));
+        json!({
+            "self": event,
+            "stream": format!("{event}/stream"),
+            "messages": format!("/v1/sessions/{}/messages", encode_part(self.session.as_str())),
+        })
+    }
+}
+
+/// A text as an answer shows it.
+pub(super) fn message(text: &str, kind: MessageKind) -> Value {
+    json!({ "text": text, "kind": kind })
+}

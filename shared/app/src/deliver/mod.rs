@@ -1,0 +1,307 @@
+//! Delivery: outbound events to their channels, in order within a chat, through the ledger, with observers beside.
+//!
+//! One batch of the outbound queue is one [`Delivery::handle`]. What it returns is not done and comes again: its
+//! visibility is set by then. A record that is given back for any reason takes every later record of its chat with it,
+//! with the same visibility (trace V12): two answers never change places. Chats do not wait for one another.
+//!
+//! | module | does |
+//! |---|---|
+//! | [`rules`] | drops what no reader would see, before any channel is asked |
+//! | [`observers`] | who gets a copy of every event |
+//! | `parts` | an event's parts to a platform, one ledger write before and one after each call |
+//! | `stored` | events whose reader fetches them: the item is the delivery |
+//! | `hold` | how long a record is ours |
+//!
+//! At least once: a final's part whose answer was lost is sent once more, by edit where its message is known, and stays
+//! marked; a second lost answer leaves it `uncertain`. Frames are never repeated. What cannot be delivered ends in the
+//! ledger as `failed` and in a log line; exception text is never shown to anybody.
+
+mod clients;
+mod hold;
+pub mod observers;
+mod parts;
+pub mod rules;
+mod stored;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::time::Instant;
+use turnlock_channels::{Handler, Outbound};
+use turnlock_clock::Clock;
+use turnlock_domain::event::{Channel, OutboundEvent};
+use turnlock_domain::ids::EventId;
+use turnlock_queue::{Queue, Record};
+use turnlock_store::dead::DeadItem;
+use turnlock_store::ledger::{Ledger, LedgerWrite};
+use turnlock_store::{Store, StoreError};
+
+pub use clients::{clients, reply_routes};
+
+use self::hold::{Ended, Hold};
+use self::observers::Observer;
+use self::rules::Decision;
+use crate::admit::chain;
+
+/// The target of lines about deliveries.
+pub const DELIVERY: &str = "turnlock::delivery";
+/// The name under which the outbound queue stands in dead items.
+pub const OUTBOUND_QUEUE: &str = "outbound";
+/// How long a worker goes on with a batch; what it has not begun by then goes back. Less than the function's own time
+/// by more than one event can take.
+pub const BATCH_TIME: Duration = Duration::from_secs(60);
+
+/// The longest wait before something is tried again that a platform could not take.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// What delivery needs. One a process.
+pub struct Delivery {
+    /// The ledger, the chats and the items that API clients read.
+    pub store: Store,
+    /// The queue that the records come from.
+    pub outbound: Arc<dyn Queue>,
+    /// The platforms' clients.
+    pub channels: Arc<Outbound>,
+    /// The time of items.
+    pub clock: Clock,
+    /// Who gets a copy of every event.
+    pub observers: Vec<Arc<dyn Observer>>,
+    /// Webhook sources whose replies go to a chat.
+    pub reply_routes: BTreeMap<String, ReplyRoute>,
+    /// How long one batch is worked on; see [`BATCH_TIME`].
+    pub batch_time: Duration,
+    /// What came of the events so far.
+    pub counts: Counts,
+}
+
+/// The chat to which a webhook source's replies go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplyRoute {
+    /// Its channel.
+    pub channel: Channel,
+    /// Our account there.
+    pub account: String,
+    /// The chat.
+    pub chat: String,
+    /// A thread in it.
+    pub thread: Option<String>,
+}
+
+/// How many events ended in which way, since the process began.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Shown in full.
+    pub delivered: AtomicU64,
+    /// Dropped by our own rules.
+    pub dropped: AtomicU64,
+    /// Given up, or of unknown outcome for good.
+    pub undelivered: AtomicU64,
+    /// Given back, to come again.
+    pub given_back: AtomicU64,
+    /// Copies that an observer did not take.
+    pub unobserved: AtomicU64,
+}
+
+/// What became of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Settled {
+    /// It is done.
+    Done,
+    /// It has to come again.
+    Back(Duration),
+}
+
+/// Why work on an event stopped before its end.
+enum Stop {
+    /// Nobody knows whether the record is still ours: another worker may have it.
+    Ended,
+    /// The platform is not to be called again before this time is over.
+    Wait(Duration),
+    /// The table could not be asked.
+    Store(StoreError),
+}
+
+impl From<StoreError> for Stop {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<Ended> for Stop {
+    fn from(Ended: Ended) -> Self {
+        Self::Ended
+    }
+}
+
+fn count(counter: &AtomicU64, by: u64) {
+    counter.fetch_add(by, Ordering::Relaxed);
+}
+
+impl Delivery {
+    /// Delivers a batch; returns the message ids that are not done. Their visibility is set.
+    pub async fn handle(&self, records: Vec<Record>) -> Vec<String> {
+        let started = Instant::now();
+        let holds = join_all(records.iter().map(|record| Hold::take(&*self.outbound, record))).await;
+        let mut chats: Vec<(String, Vec<Hold<'_>>)> = Vec::new();
+        for hold in holds {
+            let chat = hold.record.group.clone().unwrap_or_else(|| hold.record.message_id.clone());
+            match chats.iter_mut().find(|(known, _)| *known == chat) {
+                Some((_, holds)) => holds.push(hold),
+                None => chats.push((chat, vec![hold])),
+            }
+        }
+        let unfinished = join_all(chats.into_iter().map(|(_, holds)| self.chat(holds, started))).await;
+        let unfinished = unfinished.concat();
+        count(&self.counts.given_back, unfinished.len() as u64);
+        unfinished
+    }
+
+    /// The records of one chat, in order, up to the first that has to come again.
+    async fn chat(&self, holds: Vec<Hold<'_>>, started: Instant) -> Vec<String> {
+        let mut unfinished = Vec::new();
+        let mut back = None;
+        for mut hold in holds {
+            if back.is_none() {
+                back = match self.record(&mut hold, started).await {
+                    Settled::Done => continue,
+                    Settled::Back(visibility) => Some(visibility),
+                };
+            }
+            hold.give_back(back.unwrap_or_default()).await;
+            unfinished.push(hold.record.message_id.clone());
+        }
+        unfinished
+    }
+
+    async fn record(&self, hold: &mut Hold<'_>, started: Instant) -> Settled {
+        if started.elapsed() >= self.batch_time {
+            return Settled::Back(Duration::ZERO);
+        }
+        let record = hold.record;
+        let event: OutboundEvent = match serde_json::from_str(&record.body) {
+            Ok(event) => event,
+            Err(error) => return self.unreadable(record, &error).await,
+        };
+        // The copies go out beside the delivery, and what they come to is not waited for longer than their bound.
+        let (delivered, unobserved) =
+            tokio::join!(self.deliver(&event, hold), observers::show(&self.observers, &event));
+        count(&self.counts.unobserved, unobserved);
+        match delivered {
+            Ok(()) => Settled::Done,
+            Err(Stop::Wait(wait)) => Settled::Back(wait),
+            Err(Stop::Ended) => Settled::Back(growing(1)),
+            Err(Stop::Store(error)) => {
+                tracing::error!(target: DELIVERY, event_id = event.event_id, error = %chain(&error),
+                    "the delivery of event {} is put off", event.event_id);
+                Settled::Back(growing(record.receive_count))
+            }
+        }
+    }
+
+    async fn deliver(&self, event: &OutboundEvent, hold: &mut Hold<'_>) -> Result<(), Stop> {
+        if let Decision::Drop(reason) = rules::decide(event) {
+            tracing::debug!(target: DELIVERY, event_id = event.event_id, reason, "event {} is dropped", event.event_id);
+            count(&self.counts.dropped, 1);
+            return Ok(());
+        }
+        let event = self.addressed(event);
+        match (self.channels.handler(event.channel, &event.account), event.channel) {
+            (Handler::Platform, _) => parts::deliver(self, event, hold).await,
+            // A webhook that nobody replies to is read like an API event.
+            (Handler::Store, _) | (Handler::None, Channel::Webhook) => self.keep(&event).await,
+            (
+                Handler::None,
+                Channel::Telegram | Channel::Slack | Channel::Gateway | Channel::Cron | Channel::Cli | Channel::Unknown,
+            ) => self.undeliverable(&event, "no_handler").await,
+        }
+    }
+
+    /// The event where it is to be shown: replies to some webhooks go to a chat.
+    fn addressed(&self, event: &OutboundEvent) -> OutboundEvent {
+        let mut event = event.clone();
+        if event.channel == Channel::Webhook
+            && let Some(route) = self.reply_routes.get(&event.account)
+        {
+            event.channel = route.channel;
+            event.account.clone_from(&route.account);
+            event.chat_id.clone_from(&route.chat);
+            event.thread_id.clone_from(&route.thread);
+            event.reply_to_id = None;
+        }
+        event
+    }
+
+    /// Writes an event to the item that its reader fetches. The write can be repeated, so its outcome is never unknown
+    /// and the ledger needs one entry, afterwards.
+    async fn keep(&self, event: &OutboundEvent) -> Result<(), Stop> {
+        match stored::put(&self.store, event).await? {
+            stored::Put::NoCause => self.undeliverable(event, "no_cause").await,
+            stored::Put::Different => self.undeliverable(event, "another_final").await,
+            stored::Put::Shown if rules::is_frame(event) => Ok(()),
+            stored::Put::Shown => {
+                let now = self.clock.now_ms();
+                let ledger = Ledger::new(&event.event_id, event, 1, now).sent(0, &event.event_id, now);
+                self.store.write_ledger(ledger).await?;
+                count(&self.counts.delivered, 1);
+                Ok(())
+            }
+        }
+    }
+
+    /// Gives an event up: no call will bring it to its channel.
+    async fn undeliverable(&self, event: &OutboundEvent, reason: &'static str) -> Result<(), Stop> {
+        let now = self.clock.now_ms();
+        let ledger = match self.store.ledger(&event.event_id).await? {
+            Some(ledger) => ledger,
+            None => Ledger::new(&event.event_id, event, 1, now),
+        };
+        match self.store.write_ledger(ledger.failed(0, reason, now)).await? {
+            LedgerWrite::Written(_) | LedgerWrite::Raced(_) => {}
+        }
+        self.give_up(event, reason);
+        Ok(())
+    }
+
+    /// The line of an event that does not reach its channel, or not for sure.
+    fn give_up(&self, event: &OutboundEvent, reason: &str) {
+        let caused_by = event.caused_by.as_ref().map(EventId::as_str).unwrap_or_default();
+        tracing::warn!(target: DELIVERY, event_id = event.event_id, caused_by, channel = event.channel.as_str(),
+            account = event.account, reason, "event {} was not delivered: {reason}", event.event_id);
+        count(&self.counts.undelivered, 1);
+    }
+
+    /// Keeps a body that is no event of ours for the operator: it would not become one by coming again.
+    async fn unreadable(&self, record: &Record, error: &serde_json::Error) -> Settled {
+        tracing::error!(target: DELIVERY, message_id = record.message_id, line = error.line(), column = error.column(),
+            "record {} is no outbound event", record.message_id);
+        count(&self.counts.undelivered, 1);
+        let dead = DeadItem {
+            event_id: EventId::derive(OUTBOUND_QUEUE, &[&record.message_id]),
+            queue: OUTBOUND_QUEUE.to_owned(),
+            reason: "unreadable".to_owned(),
+            body: record.body.clone(),
+            at: self.clock.now_ms(),
+            receive_count: record.receive_count,
+        };
+        match self.store.put_dead(&dead).await {
+            Ok(_) => Settled::Done,
+            Err(error) => {
+                tracing::error!(target: DELIVERY, message_id = record.message_id, error = %chain(&error),
+                    "the dead item of record {} was not kept", record.message_id);
+                Settled::Back(growing(record.receive_count))
+            }
+        }
+    }
+}
+
+/// How long a record rests after its `receives`-th receive came to nothing: 2, 4, 8 … 60 s.
+fn growing(receives: u32) -> Duration {
+    let seconds = 1_u64.checked_shl(receives.clamp(1, 16)).unwrap_or(u64::MAX);
+    Duration::from_secs(seconds).min(LONGEST_WAIT)
+}
+
+#[cfg(test)]
+mod tests;

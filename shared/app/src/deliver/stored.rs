@@ -1,0 +1,41 @@
+//! Events that their readers fetch: the item of an API event is the delivery of its frames and of its final.
+
+use turnlock_domain::event::OutboundEvent;
+use turnlock_domain::session::SessionKey;
+use turnlock_store::gateway::{FinalPut, GatewayFinal, GatewayFrame};
+use turnlock_store::{Store, StoreError};
+
+use super::rules::is_frame;
+
+/// What writing an event to its item came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Put {
+    /// Readers see it, or something later of the same turn.
+    Shown,
+    /// Another final stands there and stays.
+    Different,
+    /// It answers no event that could be read by its id.
+    NoCause,
+}
+
+/// Writes `event` where whoever waits for the event that caused it reads it. Writing it again changes nothing.
+pub(super) async fn put(store: &Store, event: &OutboundEvent) -> Result<Put, StoreError> {
+    let Some(cause) = &event.caused_by else { return Ok(Put::NoCause) };
+    let (session, now) = (session(event), store.clock().now_ms());
+    if is_frame(event) || !event.is_final {
+        let frame = GatewayFrame { revision: event.revision, text: event.text(), kind: event.message_kind };
+        // A frame that comes late is no loss: what stands there says more.
+        store.put_frame(cause, &session, &frame, now).await?;
+        return Ok(Put::Shown);
+    }
+    let last = GatewayFinal { text: event.text(), kind: event.message_kind, at: now };
+    Ok(match store.put_final(cause, &session, &last).await? {
+        FinalPut::Written | FinalPut::AlreadyThere => Put::Shown,
+        FinalPut::Different(_) => Put::Different,
+    })
+}
+
+/// The session that the event's turn belongs to: a thread is its own, as on the way in.
+fn session(event: &OutboundEvent) -> SessionKey {
+    SessionKey::new(event.channel.as_str(), &event.account, &event.chat_id, event.thread_id.as_deref())
+}
