@@ -24,7 +24,9 @@ mod current_time;
 pub mod error;
 mod input;
 pub mod output;
+mod recall;
 pub mod registry;
+mod remember;
 pub mod tool;
 
 pub use context::ToolContext;
@@ -37,8 +39,13 @@ use turnlock_store::Store;
 
 /// The tools that every agent has: the one list of them.
 #[must_use]
-pub fn builtin(_store: &Store) -> Registry {
+pub fn builtin(store: &Store) -> Registry {
     let mut registry = Registry::default();
     registry.register(current_time::CurrentTime);
+    registry.register(remember::Remember::new(store.clone()));
+    registry.register(recall::Recall::new(store.clone()));
     registry
 }
+
+#[cfg(test)]
+mod builtin_tests;
