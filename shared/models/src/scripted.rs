@@ -8,7 +8,7 @@
 //! - a **consolidation** keeps one fact per user message of the transcript ([`crate::transcript`]; without one, per user
 //!   message of the request), as a call of the forced tool (`save_memory` if none is forced) with
 //!   `{"summary": "<n> messages of the user.", "facts": [{"key", "value"}]}`: the value is the message's whole text, the
-//!   key its first words in lower case and a short digest of it, e.g. `my-cat-is-called-tom-1f0c23ab`. A request without
+//!   key its first words in lower case and a short digest of it, e.g. `my-cat-is-called-tom-c6b0e39b`. A request without
 //!   tools gets the same object as text;
 //! - any **other job** finds nothing: the forced tool with `{"facts": []}`, or the text `Nothing to keep.`
 

@@ -282,6 +282,25 @@ async fn nobody_at_the_address_is_retryable_and_names_no_address() {
     assert!(!format!("{error:?} {model:?}").contains("hunter2"));
 }
 
+#[test]
+fn openai_itself_takes_the_limit_under_its_new_name() {
+    let settings = |base_url: &str| OpenAiSettings {
+        base_url: base_url.into(),
+        api_key: None,
+        model: "m".into(),
+        capabilities: Capabilities::default(),
+        timeouts: Timeouts::default(),
+    };
+    let mut request = request(vec![Message::user("hi")]);
+    request.max_tokens = Some(5);
+    for (url, field) in
+        [("https://api.openai.com/v1", "max_completion_tokens"), ("http://127.0.0.1:11434/v1", "max_tokens")]
+    {
+        assert_eq!(OpenAi::new(settings(url)).expect("a client").body(&request)[field], 5, "{url}");
+    }
+    assert!(matches!(OpenAi::new(settings("not a url")), Err(ModelError::Invalid { .. })));
+}
+
 #[tokio::test]
 async fn the_request_is_a_chat_completion() {
     let image = Media { url: "data:image/png;base64,AAAA".into(), mime_type: "image/png".into(), name: None };
@@ -304,5 +323,26 @@ async fn the_request_is_a_chat_completion() {
     let received = received.lock().expect("not poisoned");
     let [(headers, body)] = &received[..] else { panic!("one request") };
     assert_eq!(headers["authorization"], "Bearer sk-secret");
-    insta::assert_json_snapshot!(body, @"");
+    let alias = "get_it_6ed80c13939e";
+    let want = json!({
+        "model": "test-model",
+        "messages": [
+            {"role": "system", "content": "Be kind."},
+            {"role": "user", "content": "go"},
+            {"role": "assistant", "content": "Well.", "tool_calls": [
+                {"id": "t1", "type": "function", "function": {"name": alias, "arguments": "{\"q\":1}"}},
+            ]},
+            {"role": "tool", "tool_call_id": "t1", "content": "[error] no"},
+            {"role": "user", "content": [
+                {"type": "text", "text": "look"},
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
+            ]},
+        ],
+        "tools": [{"type": "function", "function": {"name": alias, "description": "d", "parameters": {"type": "object"}}}],
+        "tool_choice": {"type": "function", "function": {"name": alias}},
+        "max_tokens": 99,
+        "stream": true,
+        "stream_options": {"include_usage": true},
+    });
+    assert_eq!(*body, want);
 }
