@@ -73,23 +73,26 @@ impl Store {
         }
         let mut outcome = self.update(self.take_idle(session, event, rate, now)).await?;
         // Who loses a race lost it to an event that took a place: the places end first.
-        for _ in 0..=rate.burst_events().min(MAX_EVENTS) {
+        let mut tries = rate.burst_events().min(MAX_EVENTS);
+        loop {
             let Conditional::Failed(old) = outcome else { return Ok(Taken::Allowed) };
             let bucket: Bucket = from_item("rate bucket", old.unwrap_or_default())?;
             if bucket.events.iter().any(|counted| counted == event.as_str()) {
                 return Ok(Taken::AllowedBefore);
             }
-            outcome = match decide(rate, Some(bucket.tat), now) {
-                Decision::Allowed { tat } => self.update(self.take_busy(session, event, rate, &bucket, tat)).await?,
+            match decide(rate, Some(bucket.tat), now) {
                 Decision::Limited { retry_after } => {
                     let notice = self.notice(session, event, &bucket, now).await?;
                     return Ok(Taken::Limited { retry_after, notice });
                 }
-            };
-        }
-        match outcome {
-            Conditional::Met(_) => Ok(Taken::Allowed),
-            Conditional::Failed(_) => Ok(Taken::Limited { retry_after: rate.idle_tat(now).since(now), notice: false }),
+                Decision::Allowed { .. } if tries == 0 => {
+                    return Ok(Taken::Limited { retry_after: rate.idle_tat(now).since(now), notice: false });
+                }
+                Decision::Allowed { tat } => {
+                    tries -= 1;
+                    outcome = self.update(self.take_busy(session, event, rate, &bucket, tat)).await?;
+                }
+            }
         }
     }
 

@@ -1,0 +1,54 @@
+use std::time::Duration;
+
+use turnlock_store::chats::Slot;
+
+use crate::bench::{Bench, NOW};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[tokio::test]
+async fn a_slot_is_taken_once() {
+    let bench = Bench::new().await;
+    assert_eq!(bench.store.reserve_slot("c", NOW, SECOND).await.unwrap(), Slot::Free);
+    assert_eq!(bench.other.reserve_slot("c", NOW, SECOND).await.unwrap(), Slot::Wait(NOW + SECOND));
+    assert_eq!(bench.other.reserve_slot("c", NOW + SECOND, SECOND).await.unwrap(), Slot::Free);
+    assert_eq!(bench.other.reserve_slot("d", NOW, SECOND).await.unwrap(), Slot::Free, "chats are apart");
+}
+
+#[tokio::test]
+async fn a_lost_answer_does_not_cost_the_slot() {
+    let bench = Bench::new().await;
+    bench.lose("UpdateItem");
+    assert_eq!(bench.store.reserve_slot("c", NOW, SECOND).await.unwrap(), Slot::Free);
+}
+
+#[tokio::test]
+async fn a_block_only_grows() {
+    let bench = Bench::new().await;
+    bench.store.block_chat_until("c", NOW + 41 * SECOND).await.unwrap();
+    bench.store.block_chat_until("c", NOW + SECOND).await.unwrap();
+    assert_eq!(bench.store.reserve_slot("c", NOW, SECOND).await.unwrap(), Slot::Wait(NOW + 41 * SECOND));
+}
+
+#[tokio::test]
+async fn a_late_refusal_does_not_undo_a_return() {
+    let bench = Bench::new().await;
+    bench.store.mark_chat_gone("c", "blocked", NOW).await.unwrap();
+    assert_eq!(bench.store.reserve_slot("c", NOW, SECOND).await.unwrap(), Slot::Gone("blocked".to_owned()));
+    bench.store.clear_chat_gone("c", NOW + 2 * SECOND).await.unwrap();
+    bench.store.mark_chat_gone("c", "blocked", NOW + SECOND).await.unwrap();
+    assert_eq!(bench.store.chat("c").await.unwrap().unwrap().gone, None);
+    bench.store.mark_chat_gone("c", "blocked", NOW + 3 * SECOND).await.unwrap();
+    assert_eq!(bench.store.chat("c").await.unwrap().unwrap().gone.as_deref(), Some("blocked"));
+}
+
+#[tokio::test]
+async fn a_chat_that_moved_says_where() {
+    let bench = Bench::new().await;
+    assert_eq!(bench.store.chat("telegram:-5").await.unwrap(), None);
+    bench.store.alias_chat("telegram:-5", "telegram:-1005").await.unwrap();
+    bench.store.alias_chat("telegram:-1005", "telegram:-1005").await.unwrap();
+    let alias = bench.store.chat("telegram:-5").await.unwrap().unwrap().alias;
+    assert_eq!(alias.as_deref(), Some("telegram:-1005"));
+    assert_eq!(bench.store.chat("telegram:-1005").await.unwrap(), None, "no alias of itself");
+}

@@ -1,0 +1,17 @@
+//! The store over the embedded DynamoDB, a module a kind of item: what races come to, what a lost answer does, and that
+//! items of past versions still load.
+
+#![expect(clippy::unwrap_used, reason = "the helpers of these tests, too")]
+
+mod admission;
+mod bench;
+mod buckets;
+mod chats;
+mod consolidation;
+mod dead;
+mod gateway;
+mod golden;
+mod ledger;
+mod memory;
+mod reviews;
+mod sessions;
