@@ -221,7 +221,8 @@ impl Store {
     ) -> Result<(), StoreError> {
         let now = self.clock().now_ms();
         for span in turnlock_domain::boundary::turn_spans(0, messages) {
-            let range = usize::try_from(span.first).unwrap_or(0)..usize::try_from(span.first + span.messages).unwrap_or(0);
+            let range =
+                usize::try_from(span.first).unwrap_or(0)..usize::try_from(span.first + span.messages).unwrap_or(0);
             let draft = Draft {
                 event_id: EventId::from_stored(format!("seed.{session}.{}", span.first)),
                 session: session.clone(),

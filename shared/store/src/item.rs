@@ -31,8 +31,7 @@ pub(crate) fn to_item(
     value: &impl Serialize,
     ttl: Option<Seconds>,
 ) -> Result<Item, StoreError> {
-    let mut item: Item =
-        serde_dynamo::to_item(value).map_err(|error| StoreError::corrupt(kind, &key.0, error))?;
+    let mut item: Item = serde_dynamo::to_item(value).map_err(|error| StoreError::corrupt(kind, &key.0, error))?;
     item.insert(keys::PK.to_owned(), s(key.0));
     item.insert(keys::SK.to_owned(), s(key.1));
     if let Some(Seconds(at)) = ttl {

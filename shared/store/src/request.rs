@@ -143,11 +143,7 @@ async fn sent<T, E>(
 impl Store {
     /// Takes a function that makes futures, not an async closure: the compiler cannot see that one's futures may change
     /// threads, and a worker pool needs to know.
-    async fn retry<T, Sending>(
-        &self,
-        operation: &'static str,
-        mut send: impl FnMut() -> Sending,
-    ) -> Result<T, Fault>
+    async fn retry<T, Sending>(&self, operation: &'static str, mut send: impl FnMut() -> Sending) -> Result<T, Fault>
     where
         Sending: Future<Output = Result<T, Fault>>,
     {
@@ -276,8 +272,7 @@ impl Store {
     ) -> Result<Transaction, StoreError> {
         let token = hex::encode(&Sha256::digest(token.as_bytes())[..16]);
         let request = self.client.transact_write_items().set_transact_items(Some(actions)).client_request_token(token);
-        let sent =
-            self.retry("TransactWriteItems", || sent(request.clone().send(), sort_transaction)).await;
+        let sent = self.retry("TransactWriteItems", || sent(request.clone().send(), sort_transaction)).await;
         match sent {
             Ok(_) => Ok(Transaction::Done),
             Err(Fault::Cancelled(reasons)) => Ok(Transaction::Cancelled(reasons)),

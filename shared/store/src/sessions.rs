@@ -171,6 +171,8 @@ pub struct HeadChange {
     pub tool_calls: u32,
     /// Whether the intro has been said.
     pub introduced: bool,
+    /// Whether another event stays unfinished: this one was given up by a queue and overtook it.
+    pub keep_unfinished: bool,
 }
 
 /// Why a commit was refused. Nothing of the draft is in the history then.
@@ -253,9 +255,7 @@ impl Store {
             .expression_attribute_values(":lease", ms(self.clock().now_ms() + lease))
             .return_values(ReturnValue::AllNew);
         match self.update(request).await? {
-            Conditional::Met(item) => {
-                Ok(Renewed::Kept(Box::new(from_item("session head", item.unwrap_or_default())?)))
-            }
+            Conditional::Met(item) => Ok(Renewed::Kept(Box::new(from_item("session head", item.unwrap_or_default())?))),
             Conditional::Failed(_) => Ok(Renewed::Lost),
         }
     }
@@ -308,6 +308,21 @@ impl Store {
             .expression_attribute_values(":fence", n(lock.fence))
     }
 
+    /// Ends the lease of whoever holds the session's lock; returns whether anybody did. Only for a process that knows, by
+    /// other means, that the holder is dead: what the holder would still write, the fence refuses as ever.
+    ///
+    /// # Errors
+    /// [`StoreError`]; ending it again is harmless.
+    pub async fn end_lease(&self, session: &SessionKey) -> Result<bool, StoreError> {
+        let (pk, sk) = keys::head(session);
+        let request = self
+            .update_item(pk, sk)
+            .update_expression("REMOVE #owner, lease_until")
+            .condition_expression("attribute_exists(#owner)")
+            .expression_attribute_names("#owner", "owner");
+        Ok(matches!(self.update(request).await?, Conditional::Met(_)))
+    }
+
     /// Clears `unfinished` if it still names `event` and nobody holds the lock: its marker is there (trace V1).
     ///
     /// # Errors
@@ -328,12 +343,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`]; the next receive notes more.
-    pub async fn note_receives(
-        &self,
-        session: &SessionKey,
-        event: &EventId,
-        receives: u32,
-    ) -> Result<(), StoreError> {
+    pub async fn note_receives(&self, session: &SessionKey, event: &EventId, receives: u32) -> Result<(), StoreError> {
         let (pk, sk) = keys::head(session);
         let request = self
             .update_item(pk, sk)
@@ -410,9 +420,14 @@ impl Store {
         change: &HeadChange,
     ) -> Result<Update, StoreError> {
         let reset = matches!(draft.outcome, turnlock_domain::turn::Outcome::Reset);
-        let mut sets = "SET message_count = :count, last_commit_at = :now, tool_calls = :calls, introduced = :introduced"
-            .to_owned();
-        let mut removes = format!("REMOVE #owner, lease_until, {UNFINISHED}");
+        let mut sets =
+            "SET message_count = :count, last_commit_at = :now, tool_calls = :calls, introduced = :introduced"
+                .to_owned();
+        let mut removes = "REMOVE #owner, lease_until".to_owned();
+        if !change.keep_unfinished {
+            removes.push_str(", ");
+            removes.push_str(UNFINISHED);
+        }
         let mut condition = "#owner = :owner AND fence = :fence".to_owned();
         let (pk, sk) = keys::head(&lock.session);
         let mut head = Update::builder()
@@ -480,7 +495,8 @@ impl Store {
 }
 
 /// What goes from the head when the unfinished event is finished.
-const UNFINISHED: &str = "unfinished, unfinished_accepted_at, unfinished_route, attempts, step, noted_event, noted_receives";
+const UNFINISHED: &str =
+    "unfinished, unfinished_accepted_at, unfinished_route, attempts, step, noted_event, noted_receives";
 
 pub(crate) fn update(update: Update) -> TransactWriteItem {
     TransactWriteItem::builder().update(update).build()

@@ -12,12 +12,9 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when DynamoDB cannot be reached or refuses.
     pub async fn create_table(&self) -> Result<(), StoreError> {
-        let refused = |source: Box<dyn std::error::Error + Send + Sync>| StoreError::Refused {
-            operation: "CreateTable",
-            source,
-        };
-        let mut request =
-            self.client.create_table().table_name(&*self.table).billing_mode(BillingMode::PayPerRequest);
+        let refused =
+            |source: Box<dyn std::error::Error + Send + Sync>| StoreError::Refused { operation: "CreateTable", source };
+        let mut request = self.client.create_table().table_name(&*self.table).billing_mode(BillingMode::PayPerRequest);
         for (name, kind) in [(keys::PK, KeyType::Hash), (keys::SK, KeyType::Range)] {
             let attribute = AttributeDefinition::builder()
                 .attribute_name(name)
