@@ -51,6 +51,12 @@ impl IngressRequest {
     pub fn header(&self, name: &str) -> Option<&str> {
         header(&self.headers, name)
     }
+
+    /// The request's trace context (W3C `traceparent`), if it has a well-formed one.
+    #[must_use]
+    pub fn trace(&self) -> Option<String> {
+        trace(&self.headers)
+    }
 }
 
 /// Says what a request is without its secrets: no headers, no query, no body.
@@ -66,6 +72,15 @@ impl std::fmt::Debug for IngressRequest {
 
 pub(crate) fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// The `traceparent` of a request, if it is one (W3C Trace Context, section 3.2): a text of 55 characters, so that nobody
+/// makes an event carry anything else in its place.
+pub(crate) fn trace(headers: &HeaderMap) -> Option<String> {
+    let parent = header(headers, "traceparent")?;
+    let lengths: Vec<usize> = parent.split('-').map(str::len).collect();
+    let hexadecimal = parent.bytes().all(|b| b == b'-' || b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+    (lengths == [2, 32, 16, 2] && hexadecimal).then(|| parent.to_owned())
 }
 
 /// The answer to one HTTP request.
@@ -218,7 +233,7 @@ impl Refusal {
         }
     }
 
-    /// The refusal as an answer. Whoever has not proved who they are learns the reason's word and no more.
+    /// The refusal as an answer: which rule was broken, in words that are the same for everybody.
     #[must_use]
     pub fn response(&self) -> IngressResponse {
         let answer = IngressResponse::json(
@@ -257,6 +272,16 @@ mod tests {
         let refusal = large.check(131_072).unwrap_err();
         assert_eq!((refusal.status(), refusal.reason()), (413, "too_large"));
         assert_eq!(large.check(473_086), Ok(()));
+    }
+
+    #[test]
+    fn a_trace_is_taken_only_if_it_is_one() {
+        let of = |value: &str| trace(&HeaderMap::from_iter([("traceparent".parse().unwrap(), value.parse().unwrap())]));
+        let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        assert_eq!(of(parent).as_deref(), Some(parent));
+        for odd in ["", "00-4bf9-00f0-01", &parent.to_uppercase(), &format!("{parent}-x"), &parent.replace('7', "x")] {
+            assert_eq!(of(odd), None, "{odd}");
+        }
     }
 
     #[test]

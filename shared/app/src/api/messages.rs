@@ -13,7 +13,7 @@ use turnlock_store::StoreError;
 use super::events::{EventView, Progress, done};
 use super::{Api, Scope, number};
 use crate::admit::Admitted;
-use crate::ingress::{error, later, refuse, traced};
+use crate::ingress::{error, later, refuse};
 
 /// The longest wait for a final, in seconds: less than gateways in front of us wait.
 pub const MAX_WAIT: u64 = 25;
@@ -57,9 +57,7 @@ impl Api {
             Scope::Everything { channel: Channel::Cli } => (Channel::Cli, cli::receive(request, now, &fresh)),
             Scope::Everything { .. } => (Channel::Gateway, gateway::receive(DEFAULT_ACCOUNT, request, now, &fresh)),
         };
-        let mut message = received.map_err(|refusal| (channel, refusal))?;
-        *message.arrival = traced(*message.arrival, request);
-        Ok(message)
+        received.map_err(|refusal| (channel, refusal))
     }
 
     /// The event as it is when its final is there, or when the time is over.

@@ -241,6 +241,3 @@ fn number(query: &str, name: &str, (least, most): (u64, u64), default: u64) -> R
     let number = value.parse().ok().filter(|number| (least..=most).contains(number));
     number.ok_or_else(|| invalid(&format!("`{name}`: a whole number from {least} to {most}")))
 }
-
-#[cfg(test)]
-mod tests;

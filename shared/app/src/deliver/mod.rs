@@ -302,6 +302,3 @@ fn growing(receives: u32) -> Duration {
     let seconds = 1_u64.checked_shl(receives.clamp(1, 16)).unwrap_or(u64::MAX);
     Duration::from_secs(seconds).min(LONGEST_WAIT)
 }
-
-#[cfg(test)]
-mod tests;

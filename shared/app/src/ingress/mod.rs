@@ -39,7 +39,6 @@ pub use fresh::FreshIds;
 
 use crate::admit::{Admission, whole_seconds};
 use crate::journal_line::{self, EventOutcome};
-use crate::send::TRACEPARENT;
 
 /// All routes of a process: a function that serves one channel has accounts of that channel only.
 pub struct Ingress {
@@ -108,17 +107,10 @@ pub struct WebhookRoute {
     pub source: turnlock_channels::webhook::Source,
 }
 
-/// The request's trace context, if it has a well-formed one, in the event.
-pub(crate) fn traced(mut arrival: Arrival, request: &IngressRequest) -> Arrival {
-    arrival.event.trace = request.header(TRACEPARENT).filter(|value| is_traceparent(value)).map(str::to_owned);
+/// The arrival with the request's trace context. Platforms send none, but what stands in front of us may.
+fn traced(mut arrival: Arrival, request: &IngressRequest) -> Arrival {
+    arrival.event.trace = request.trace();
     arrival
-}
-
-/// W3C Trace Context, section 3.2: version, trace id, parent id and flags in lower-case hexadecimal.
-fn is_traceparent(value: &str) -> bool {
-    let parts: Vec<&str> = value.split('-').collect();
-    let hexadecimal = |part: &str| part.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
-    parts.iter().map(|part| part.len()).eq([2, 32, 16, 2]) && parts.iter().all(|part| hexadecimal(part))
 }
 
 /// The line and the answer of a request that does not come in.
@@ -163,6 +155,3 @@ pub(crate) fn later(status: u16, word: &str, retry_after: Duration) -> IngressRe
 fn done() -> IngressResponse {
     IngressResponse::empty(200)
 }
-
-#[cfg(test)]
-mod tests;

@@ -5,7 +5,7 @@ use turnlock_channels::{Arrival, IngressRequest, IngressResponse, Normalised, we
 use turnlock_config::Allow;
 use turnlock_domain::event::Channel;
 
-use super::{Ingress, done, error, ignore, later, refuse, traced, unknown_account};
+use super::{Ingress, done, error, ignore, later, refuse, unknown_account};
 use crate::admit::Admitted;
 
 impl Ingress {
@@ -13,7 +13,7 @@ impl Ingress {
     pub async fn webhook(&self, account: &str, request: IngressRequest) -> IngressResponse {
         let Some(route) = self.webhook.get(account) else { return unknown_account(Channel::Webhook) };
         match webhook::receive(&route.source, &request, self.clock.now(), &self.ids.next()) {
-            Ok(Normalised::Event(arrival)) => self.webhook_event(traced(*arrival, &request)).await,
+            Ok(Normalised::Event(arrival)) => self.webhook_event(*arrival).await,
             Ok(Normalised::Unreadable { reason, arrival }) => {
                 ignore(Channel::Webhook, account, Some(&arrival.event.event_id), reason);
                 done()
