@@ -228,8 +228,9 @@ mod tests {
         assembled([start].into_iter().chain(input).chain([stop(reason)]).collect())
     }
 
+    /// Case br-reasoning-in-text: the signed block and what is said never mix; reasoning comes first.
     #[test]
-    fn reasoning_comes_first_with_its_signature_and_its_model() {
+    fn br_reasoning_in_text() {
         let answer = assembled(vec![
             ModelEvent::Reasoning("hm".into()),
             ModelEvent::Reasoning("m".into()),

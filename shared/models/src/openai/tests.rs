@@ -247,6 +247,16 @@ async fn silence_is_a_timeout_unless_only_the_usage_is_awaited() {
     );
 }
 
+/// Case br-midstream-swallowed: reasoning and then an error is no answer, and trying again helps.
+#[tokio::test]
+async fn br_midstream_swallowed() {
+    let reasoning = sse(json!({"choices": [{"delta": {"reasoning_content": "hm"}}]}));
+    let body = [reasoning, sse(json!({"error": {"message": "upstream", "code": 500}}))].concat();
+    let script = Script::stream(vec![body.into_bytes()]);
+    let error = served(script, async |model| answer(&model, &request(vec![Message::user("hi")])).await).await;
+    assert!(error.expect_err("no answer").is_retryable());
+}
+
 #[tokio::test]
 async fn a_line_without_end_is_given_up() {
     let pieces = vec![vec![b'x'; sse::LINE_MAX], vec![b'x'; 2]];

@@ -88,6 +88,16 @@ async fn errors_come_after_the_chunks_or_before_everything() {
     }
 }
 
+/// Case br-throttle-abort: a throttled call is refused before anything streams, and says that trying again helps.
+#[tokio::test(start_paused = true)]
+async fn br_throttle_abort() {
+    let model = Scripted::new(Wire::Neutral);
+    model.push(line(json!({"error": "throttled"})));
+    let error = model.stream(&turn("x")).await.err().expect("refused");
+    assert!(error.is_retryable());
+    assert_eq!(answer(&model, &turn("again")).await.expect("an answer").text(), "again");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_hanging_answer_never_ends() {
     let model = Scripted::new(Wire::Neutral);
