@@ -10,7 +10,7 @@ use turnlock_domain::ids::{EventId, digest};
 use turnlock_domain::text::{clean, is_blank};
 use turnlock_domain::time::Millis;
 
-use crate::ingress::{Arrival, IngressRequest, Refusal, header};
+use crate::ingress::{Arrival, IngressRequest, Refusal, trace};
 use crate::{command, json};
 
 /// The most bytes of a message that are read: with quotes and newlines escaped it still fits the queue's 1 MiB.
@@ -84,7 +84,7 @@ pub fn normalise(
         session_key_override: None,
         metadata,
         gateway_metadata: Map::new(),
-        trace: header(headers, "traceparent").map(str::to_owned),
+        trace: trace(headers),
     };
     let position = Position::new(Millis::from(now), fresh_id);
     let arrival = Box::new(Arrival { event, position, command, unattended: false });

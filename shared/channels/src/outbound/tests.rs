@@ -194,9 +194,8 @@ async fn tg_not_modified_abort() {
     assert_eq!(telegram_answer(Some("42"), 400, body).await.as_deref(), Ok("42"));
 }
 
-/// Case tg-429-storm (the client's half): the wait is the platform's, for an edit as for a send.
 #[tokio::test]
-async fn tg_429_storm() {
+async fn the_wait_is_telegrams_for_an_edit_as_for_a_send() {
     let body = json!({
         "ok": false, "error_code": 429, "description": "Too Many Requests: retry after 33",
         "parameters": { "retry_after": 33 },

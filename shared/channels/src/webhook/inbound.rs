@@ -11,7 +11,7 @@ use turnlock_domain::text::{clean, cut_utf16, is_blank, parse_json};
 use turnlock_domain::time::Millis;
 
 use super::{Proof, Source, template, verify};
-use crate::ingress::{Arrival, IngressRequest, Normalised, Refusal, header};
+use crate::ingress::{Arrival, IngressRequest, Normalised, Refusal, header, trace};
 use crate::json;
 
 /// The most bytes of a webhook that are read.
@@ -19,6 +19,9 @@ pub const MAX_BODY: usize = 1 << 20;
 
 /// The longest text that an event gets from a webhook, in UTF-16 units: it has to fit a model's context and our queue.
 pub const MAX_TEXT: usize = 100_000;
+
+/// The most bytes of JSON that a body's `metadata` may have; more is left out, the text is kept.
+const MAX_METADATA: usize = 16 << 10;
 
 /// What stands behind a text that was cut.
 const CUT_MARK: &str = "\n… (cut)";
@@ -60,6 +63,11 @@ pub fn normalise(
     let document = document(headers, body)?;
     let text =
         text(source, &document).ok_or(Refusal::Invalid { field: "body", expected: "something that can be read" })?;
+    let metadata = metadata(&document);
+    let mut gateway_metadata = request_facts(headers);
+    if metadata.is_none() {
+        gateway_metadata.insert("metadata_left_out".to_owned(), json!(true));
+    }
     let event = InboundEvent {
         schema: SCHEMA,
         event_id: identity(source, proof, headers, body, fresh_id),
@@ -73,9 +81,9 @@ pub fn normalise(
         reply_to_id: None,
         thread_id: None,
         session_key_override: None,
-        metadata: json::metadata(document.get("metadata")),
-        gateway_metadata: request_facts(headers),
-        trace: header(headers, "traceparent").map(str::to_owned),
+        metadata: metadata.unwrap_or_default(),
+        gateway_metadata,
+        trace: trace(headers),
     };
     let position = Position::new(Millis::from(now), fresh_id);
     Ok(Normalised::Event(Box::new(Arrival { event, position, command: None, unattended: true })))
@@ -135,6 +143,12 @@ fn chat_id(source: &Source, document: &Value) -> String {
         Some(chat) => clean(&chat).into_owned(),
         None => source.name.clone(),
     }
+}
+
+/// The body's `metadata`, unless it is too large for an event.
+fn metadata(document: &Value) -> Option<Map<String, Value>> {
+    let metadata = json::metadata(document.get("metadata"));
+    (json!(metadata).to_string().len() <= MAX_METADATA).then_some(metadata)
 }
 
 /// Facts about the request that are worth a line in the log.

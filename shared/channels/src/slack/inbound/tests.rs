@@ -296,7 +296,7 @@ fn sl_sig_authorizer() {
     assert_eq!(receive(&app(), Some(&secret), &request, now()), Err(Refusal::BadSignature));
 }
 
-/// Case sl-approval-not-forwarded, as far as this version goes: a press is known by its identity and starts nothing.
+/// No card of ours has buttons yet: a press is known by its identity and starts nothing.
 #[test]
 fn a_press_is_recognised_and_ignored_for_now() {
     let wanted = EventId::derive("slack", &["A0APP", "action", "1760000120.123456"]);

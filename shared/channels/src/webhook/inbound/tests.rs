@@ -133,6 +133,14 @@ fn a_long_body_is_cut_and_says_so() {
 }
 
 #[test]
+fn large_metadata_is_left_out_and_the_text_kept() {
+    let body = json!({ "text": "hi", "metadata": { "log": "x".repeat(MAX_METADATA) } }).to_string();
+    let event = arrival_of(&bearer(), &HeaderMap::new(), &body).event;
+    assert_eq!((event.text().as_str(), event.metadata.len()), ("hi", 0));
+    assert_eq!(event.gateway_metadata["metadata_left_out"], true);
+}
+
+#[test]
 fn what_says_nothing_or_is_broken_is_refused_without_being_quoted() {
     let json = headers(&[("content-type", "application/json")]);
     for (sent, body) in [(&json, "{hunter2"), (&HeaderMap::new(), ""), (&json, "null"), (&json, "\"\\u200b\"")] {
@@ -148,9 +156,8 @@ fn un_lone_surrogate_validator() {
     assert_eq!(text_of(&bearer(), r#"{"text":"a\udce2b"}"#), "a\u{fffd}b");
 }
 
-/// Case ag-v2-base64-form, the channel's half: bytes are JSON by what they are, not by a content type.
 #[test]
-fn ag_v2_base64_form() {
+fn a_body_without_a_content_type_is_what_its_bytes_are() {
     assert_eq!(text_of(&bearer(), r#"{"a":1}"#), "{\n  \"a\": 1\n}");
 }
 
