@@ -9,6 +9,7 @@
 //! | [`deliver`] | outbound events to their channels, through the ledger, with observers beside |
 //! | [`control`] | stop, status, help: what must not wait behind queued messages |
 //! | [`jobs`] | derived work: consolidation, memory review |
+//! | [`memory_text`] | what a system prompt says of long-term memory |
 //! | [`dead_letter`] | what a queue gave up: send what was committed, answer for what was not |
 //! | [`api`] | the HTTP API: messages, events, streams, sessions |
 //! | [`words`] | every sentence shown to a user, by language |
@@ -23,6 +24,7 @@ pub mod deliver;
 pub mod ingress;
 pub mod jobs;
 pub mod journal_line;
+pub mod memory_text;
 pub mod send;
 pub mod settings;
 pub mod turn;

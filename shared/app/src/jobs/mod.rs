@@ -1,1 +1,190 @@
-//! (to be written)
+//! Derived work: what a committed turn owes beside its reply. Each kind of job has a queue of its own; all of them are
+//! handled here.
+//!
+//! A job changes neither the reply nor the outcome of the turn that owed it, and no user waits for one: it holds no
+//! session lock. It comes at least once; a claim in the store makes it one piece of work, so a second delivery waits for
+//! the first or finds that there is nothing left to do.
+//!
+//! How it fails: a failed try gives the message back with growing visibility. What the model or its answer is to blame
+//! for is counted (`MAX_FAILURES` tries, then the job is given up and logged); what the store is to blame for is tried
+//! until the queue gives the message up. A worker that dies is replaced when its visibility and its claim have ended.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `consolidate` | takes messages into memory and moves the boundary |
+//! | `review_memory` | looks for what is worth remembering in the last turns |
+//! | `save_memory` | the tool that both force the model to call: request, answer, facts |
+//! | `windows` | a conversation as text, in pieces that a model reads whole |
+
+mod consolidate;
+mod review_memory;
+mod save_memory;
+mod windows;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use turnlock_domain::ids::digest;
+use turnlock_domain::turn::Job;
+use turnlock_models::{Model, ModelError};
+use turnlock_queue::{Queue, Receipt, Record};
+use turnlock_store::{Store, StoreError};
+
+use crate::journal_line;
+// How often a job may fail before it is given up; the turn's commit asks the same number before it owes the next one.
+use crate::turn::MAX_FAILURES;
+use save_memory::InvalidAnswer;
+
+/// How long a received job stays out of sight unless its worker renews it: a worker that dies is replaced after this.
+const VISIBILITY: Duration = Duration::from_secs(90);
+/// How often that is renewed.
+const RENEW_EVERY: Duration = Duration::from_secs(30);
+/// How long a claim holds unless renewed; longer than one call of the model, which nothing renews it during.
+const CLAIM_LEASE: Duration = Duration::from_secs(180);
+/// How long one call of the model may take.
+const MODEL_TIMEOUT: Duration = Duration::from_secs(120);
+/// The wait after a first failure; it grows fourfold.
+const FIRST_RETRY: Duration = Duration::from_secs(30);
+/// The longest wait.
+const LONGEST_RETRY: Duration = Duration::from_secs(15 * 60);
+
+/// What the jobs need.
+#[derive(Clone)]
+pub struct Jobs {
+    /// The table.
+    pub store: Store,
+    /// The model that reads conversations for the memory.
+    pub model: Arc<dyn Model>,
+}
+
+/// What one receive of a job came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobOutcome {
+    /// It is done, or there was nothing to do.
+    Done,
+    /// It should come back: after a failure, or because another worker is at it.
+    Retry {
+        /// When.
+        after: Duration,
+    },
+    /// The session moved on, or the job was done before.
+    Superseded,
+    /// It failed too often and is given up.
+    Failed,
+}
+
+/// One receive of a job.
+struct Receive<'a> {
+    job: &'a Job,
+    id: String,
+    /// A name that no other receive has.
+    worker: String,
+    /// How often the message has been received, this time included.
+    count: u32,
+}
+
+/// Why a try came to nothing.
+#[derive(Debug, thiserror::Error)]
+enum JobError {
+    #[error("the model gave no answer")]
+    Model(#[from] ModelError),
+    #[error("the model's answer cannot be used")]
+    Answer(#[from] InvalidAnswer),
+    #[error("the store failed")]
+    Store(#[from] StoreError),
+}
+
+impl Jobs {
+    /// Handles one record of a job queue. True when it is done with, whatever it came to: then it is to be deleted. Else
+    /// its visibility has been set, and it is to be reported as unfinished.
+    ///
+    /// A body that is no job of this version is left to the queue's dead letters: a newer version may know it.
+    pub async fn handle(&self, queue: &dyn Queue, record: &Record) -> bool {
+        let outcome = match serde_json::from_str::<Job>(&record.body) {
+            Ok(job) => tokio::select! {
+                biased;
+                outcome = self.run(&job, record) => outcome,
+                never = keep_out_of_sight(queue, &record.receipt) => match never {},
+            },
+            Err(error) => {
+                let (line, column) = (error.line(), error.column());
+                tracing::error!(message_id = record.message_id, line, column, "a message in a job queue is no job");
+                JobOutcome::Retry { after: backoff(record.receive_count) }
+            }
+        };
+        match outcome {
+            JobOutcome::Done | JobOutcome::Superseded | JobOutcome::Failed => true,
+            JobOutcome::Retry { after } => {
+                if let Err(error) = queue.set_visibility(&record.receipt, after).await {
+                    // It comes back all the same, when the visibility it has is over.
+                    tracing::debug!(message_id = record.message_id, %error, "a job's visibility was not set");
+                }
+                false
+            }
+        }
+    }
+
+    /// Works on a job once. `record` is the receive it came with.
+    pub async fn run(&self, job: &Job, record: &Record) -> JobOutcome {
+        let worker = digest(record.receipt.0.as_bytes()).chars().take(32).collect();
+        let receive = Receive { job, id: job.id(), worker, count: record.receive_count };
+        match job {
+            Job::Consolidate(target) => self.consolidate(&receive, target).await,
+            Job::ReviewMemory(target) => self.review_memory(&receive, target).await,
+        }
+    }
+}
+
+/// Renews the visibility of a received message for as long as it is polled.
+async fn keep_out_of_sight(queue: &dyn Queue, receipt: &Receipt) -> Infallible {
+    loop {
+        match queue.set_visibility(receipt, VISIBILITY).await {
+            Ok(()) => {}
+            Err(error) if error.is_retryable() => tracing::debug!(%error, "a job's visibility was not renewed"),
+            // Somebody else has the message by now; the claim decides who works.
+            Err(_) => std::future::pending().await,
+        }
+        tokio::time::sleep(RENEW_EVERY).await;
+    }
+}
+
+/// The wait after the `failures`th failure.
+fn backoff(failures: u32) -> Duration {
+    let factor = 4u32.saturating_pow(failures.saturating_sub(1));
+    FIRST_RETRY.saturating_mul(factor).min(LONGEST_RETRY)
+}
+
+/// The wait after a failure that was counted as the `failures`th: what the provider asks for, if that is longer.
+fn retry_after(failures: u32, error: &JobError) -> Duration {
+    let asked = match error {
+        JobError::Model(error) => error.retry_after().unwrap_or_default(),
+        JobError::Answer(_) | JobError::Store(_) => Duration::ZERO,
+    };
+    backoff(failures).max(asked.min(LONGEST_RETRY))
+}
+
+/// The one line of a job that has come to its end.
+fn log(receive: &Receive<'_>, to: Option<u64>, outcome: JobOutcome, attempts: u32) {
+    let outcome = match outcome {
+        JobOutcome::Done => "done",
+        JobOutcome::Failed => "failed",
+        JobOutcome::Superseded => "superseded",
+        JobOutcome::Retry { .. } => return,
+    };
+    let (kind, target) = (receive.job.kind(), receive.job.target());
+    tracing::info!(target: journal_line::JOB, kind, session = %target.session, generation = target.generation,
+        from = target.from, to, outcome, attempts, event_id = %target.event_id,
+        "job {kind} of session {}: {outcome}", target.session);
+}
+
+/// A try that failed, in the log of the operator.
+fn log_failure(receive: &Receive<'_>, error: &JobError, failures: u32) {
+    let below = std::iter::successors(std::error::Error::source(error), |error| error.source());
+    let error = below.fold(error.to_string(), |line, error| format!("{line}: {error}"));
+    let (kind, session) = (receive.job.kind(), &receive.job.target().session);
+    tracing::warn!(kind, %session, failures, error, "job {kind} of session {session} failed");
+}
+
+#[cfg(test)]
+mod tests;

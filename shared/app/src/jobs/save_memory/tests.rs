@@ -1,0 +1,1 @@
+//! What is asked of the model, and what is taken from its answers.

@@ -1,0 +1,1 @@
+//! Jobs over real parts: the embedded store, queues in memory, the scripted model, virtual time.
