@@ -4,5 +4,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`faults`] | what can go wrong between a process and the store, the queues and the platforms |
+//! | [`fakes`] | Telegram, Slack and webhook receivers in memory |
 
+pub mod fakes;
 pub mod faults;

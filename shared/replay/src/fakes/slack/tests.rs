@@ -1,0 +1,151 @@
+//! The rules of the fake, as docs.slack.dev states them.
+
+use http::{HeaderMap, HeaderValue};
+
+use super::*;
+
+struct Fixture {
+    slack: Slack,
+    chats: Chats,
+    pings: Vec<Rung>,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let app = SlackApp {
+            app_id: "A0APP".into(),
+            team_id: "T0TEAM".into(),
+            bot_user_id: "U0BOT".into(),
+            bot_id: "B0BOT".into(),
+            token: Some("xoxb-main".into()),
+            other_teams: [("xoxb-other".to_owned(), "T0OTHER".to_owned())].into(),
+        };
+        let slack = Slack { apps: [("main".to_owned(), app)].into(), ..Slack::default() };
+        Self { slack, chats: Chats::default(), pings: Vec::new() }
+    }
+
+    fn with_token(&mut self, token: &str, method: &str, body: &Value) -> Value {
+        let mut headers = HeaderMap::new();
+        if let Ok(value) = HeaderValue::from_str(&format!("Bearer {token}")) {
+            headers.insert(http::header::AUTHORIZATION, value);
+        }
+        let request = PlatformRequest {
+            channel: Channel::Slack,
+            account: "main".into(),
+            method: method.into(),
+            url: format!("https://slack.com/api/{method}"),
+            headers,
+            body: Bytes::from(body.to_string()),
+        };
+        let call = self.slack.call(&request);
+        let reply = self.slack.apply(&call, &request, &mut self.chats, &mut self.pings, Millis(1_760_000_000_250));
+        assert_eq!(reply.status, 200, "failures are 200 too");
+        serde_json::from_slice(&reply.body).unwrap()
+    }
+
+    fn call(&mut self, method: &str, body: Value) -> Value {
+        self.with_token("xoxb-main", method, &body)
+    }
+
+    fn shown(&self, key: &str) -> Value {
+        serde_json::to_value(&self.chats.shown()[key]).unwrap()
+    }
+}
+
+#[test]
+fn a_message_is_posted_updated_and_deleted() {
+    let mut fixture = Fixture::new();
+    let posted = fixture
+        .call("chat.postMessage", json!({ "channel": "C1", "text": "a &lt; b", "thread_ts": "1760000000.000100" }));
+    assert_eq!((&posted["ts"], &posted["message"]["text"]), (&json!("1760000000.250000"), &json!("a &lt; b")));
+    let second =
+        fixture.call("chat.postMessage", json!({ "channel": "C1", "text": "b", "thread_ts": "1760000000.000100" }));
+    assert_eq!(second["ts"], "1760000000.250001");
+    let update = json!({ "channel": "C1", "ts": "1760000000.250000", "text": "c" });
+    assert_eq!(fixture.call("chat.update", update)["text"], "c");
+    fixture.call("chat.delete", json!({ "channel": "C1", "ts": "1760000000.250001" }));
+    assert_eq!(
+        fixture.shown("slack:main:C1:1760000000.000100"),
+        json!({
+            "messages": [
+                { "id": "1760000000.250000", "text": "c", "markup": null, "buttons": [], "edits": 1,
+                  "reply_to": null, "deleted": false },
+                { "id": "1760000000.250001", "text": "b", "markup": null, "buttons": [], "edits": 0,
+                  "reply_to": null, "deleted": true },
+            ],
+            "actions": [],
+        })
+    );
+}
+
+#[test]
+fn refusals_are_slacks() {
+    let mut fixture = Fixture::new();
+    let table = [
+        ("chat.postMessage", json!({ "channel": "C1", "text": "x".repeat(4_001) }), "msg_too_long"),
+        ("chat.update", json!({ "channel": "C1", "ts": "1.2", "text": "x".repeat(4_001) }), "msg_too_long"),
+        ("chat.postMessage", json!({ "channel": "C1", "markdown_text": "x".repeat(12_001) }), "msg_too_long"),
+        ("chat.postMessage", json!({ "channel": "C1", "markdown_text": "x", "text": "x" }), "markdown_text_conflict"),
+        ("chat.postMessage", json!({ "channel": "C1", "text": "" }), "no_text"),
+        ("chat.postMessage", json!({ "channel": "nowhere", "text": "x" }), "channel_not_found"),
+        ("chat.postMessage", json!({ "channel": "C1", "text": "x", "thread_ts": "soon" }), "invalid_thread_ts"),
+        ("chat.postMessage", json!({ "channel": "C1", "blocks": "{" }), "invalid_blocks_format"),
+        ("chat.update", json!({ "channel": "C1", "ts": "1.2", "text": "x" }), "message_not_found"),
+        ("chat.delete", json!({ "channel": "C1", "ts": "1.2" }), "message_not_found"),
+        ("chat.teleport", json!({}), "unknown_method"),
+    ];
+    for (method, arguments, error) in table {
+        let answer = fixture.call(method, arguments);
+        assert_eq!((&answer["ok"], &answer["error"]), (&json!(false), &json!(error)), "{method}");
+    }
+    assert!(fixture.chats.shown().is_empty());
+    fixture.call("chat.postMessage", json!({ "channel": "C1", "text": "x".repeat(4_000) }));
+    assert_eq!(fixture.chats.shown().len(), 1);
+}
+
+#[test]
+fn a_mass_mention_rings_when_it_is_posted() {
+    let mut fixture = Fixture::new();
+    let posted = fixture.call("chat.postMessage", json!({ "channel": "C1", "text": "Done <!channel> &lt;!here&gt;" }));
+    assert_eq!(fixture.pings.iter().map(|ping| ping.mention.as_str()).collect::<Vec<_>>(), ["@channel"]);
+    assert_eq!(fixture.shown("slack:main:C1")["messages"][0]["text"], "Done @channel <!here>");
+    fixture.call("chat.update", json!({ "channel": "C1", "ts": posted["ts"], "text": "<!here>" }));
+    assert_eq!(fixture.pings.len(), 1, "an edit calls nobody");
+}
+
+#[test]
+fn tokens_decide_who_and_where() {
+    let mut fixture = Fixture::new();
+    let post = json!({ "channel": "C1", "text": "x" });
+    assert_eq!(fixture.with_token("", "chat.postMessage", &post)["error"], "not_authed");
+    assert_eq!(fixture.with_token("xoxb-stolen", "chat.postMessage", &post)["error"], "invalid_auth");
+    assert_eq!(fixture.with_token("xoxb-other", "auth.test", &json!({}))["team_id"], "T0OTHER");
+    fixture.with_token("xoxb-other", "chat.postMessage", &post);
+    assert_eq!(fixture.chats.shown().into_keys().collect::<Vec<_>>(), ["slack:main:T0OTHER/C1"]);
+}
+
+#[test]
+fn a_posted_message_is_found_again_by_its_metadata() {
+    let mut fixture = Fixture::new();
+    let metadata = json!({ "event_type": "turnlock", "event_payload": { "id": "e1" } });
+    fixture.call("chat.postMessage", json!({ "channel": "C1", "text": "x", "metadata": metadata }));
+    let history = fixture.call("conversations.history", json!({ "channel": "C1", "include_all_metadata": true }));
+    assert_eq!(history["messages"][0]["metadata"], metadata);
+    assert!(fixture.call("conversations.history", json!({ "channel": "C1" }))["messages"][0]["metadata"].is_null());
+}
+
+#[test]
+fn blocks_are_shown_instead_of_the_text() {
+    let mut fixture = Fixture::new();
+    let blocks = json!([
+        { "type": "section", "text": { "type": "mrkdwn", "text": "Run pay?" } },
+        { "type": "actions", "elements": [
+            { "type": "button", "text": { "type": "plain_text", "text": "Allow" }, "action_id": "approve", "value": "ap_1" } ] },
+    ]);
+    fixture.call("chat.postMessage", json!({ "channel": "U7", "text": "approval", "blocks": blocks }));
+    let message = fixture.shown("slack:main:D7")["messages"][0].clone();
+    assert_eq!(
+        (&message["text"], &message["buttons"], &message["markup"]),
+        (&json!("Run pay?"), &json!(["Allow"]), &blocks)
+    );
+}
