@@ -209,7 +209,9 @@ mod tests {
     #[test]
     fn a_call_id_used_in_every_turn_ties_no_turns_together() {
         let turn = [Message::user("go"), call("call_0"), result("call_0"), Message::assistant("done")];
-        assert_eq!(lengths(&turn_spans(0, &[turn.clone(), turn.clone(), turn].concat())), [4, 4, 4]);
+        assert_eq!(lengths(&turn_spans(0, &[turn.clone(), turn.clone(), turn.clone()].concat())), [4, 4, 4]);
+        let repeated = [Message::user("a"), Message::assistant("b"), result("call_0"), Message::assistant("c")];
+        assert_eq!(lengths(&turn_spans(0, &[turn.as_slice(), repeated.as_slice()].concat())), [4, 4]);
     }
 
     #[test]

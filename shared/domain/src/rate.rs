@@ -137,6 +137,13 @@ mod tests {
     }
 
     #[test]
+    fn the_spacing_is_rounded_up() {
+        for (rpm, spacing) in [(1, 60_000), (7, 8_572), (20, 3_000), (60_000, 1), (u32::MAX, 1)] {
+            assert_eq!(Rate { rpm, burst: 1 }.idle_tat(Millis(0)), Millis(spacing));
+        }
+    }
+
+    #[test]
     fn zero_switches_it_off() {
         let rate = Rate { rpm: 0, burst: 1 };
         assert!(rate.is_off());

@@ -233,7 +233,8 @@ fn unit(json: &str, at: usize) -> Option<u16> {
 ///
 /// A cut is made behind the last paragraph, else line, sentence, semicolon, comma or space that lies in the last quarter
 /// of what fits, else between two graphemes. A grapheme that does not fit by itself is cut between characters; where not
-/// even one character fits, the piece is that character. `measure` must not shrink when text is added.
+/// even one character fits, the piece is that character. Where `measure` shrinks although text is added (the length of
+/// rendered text may), pieces still fit, but may be shorter than they could be.
 pub fn split(text: &str, max: usize, measure: impl Fn(&str) -> usize) -> Vec<&str> {
     let ends: Vec<usize> = text.grapheme_indices(true).map(|(at, grapheme)| at + grapheme.len()).collect();
     let mut pieces = Vec::new();
@@ -494,6 +495,15 @@ mod tests {
     fn where_not_even_a_character_fits_it_stands_alone() {
         assert_eq!(split("😀a", 1, utf16_len), ["😀", "a"]);
         assert_eq!(split("ab", 0, count), ["a", "b"]);
+    }
+
+    #[test]
+    fn pieces_fit_by_an_odd_measure_too() {
+        let rendered = |text: &str| count(text) + if text.ends_with(". ") { 50 } else { 0 };
+        let text = format!("{}. {}", "a".repeat(80), "b".repeat(60));
+        let pieces = split(&text, 100, rendered);
+        assert_eq!(pieces.concat(), text);
+        assert!(pieces.iter().all(|piece| rendered(piece) <= 100));
     }
 
     fn any_text() -> impl Strategy<Value = String> {

@@ -560,6 +560,7 @@ mod tests {
     fn rs_inline_code() {
         let text = "Wrap it in `<think>` and then close it. Next step: deploy.";
         assert_eq!(stripped(text), text);
+        assert_eq!(stripped(r"a backslash \\`<think>` first"), r"a backslash \\`<think>` first");
         let text = "Doubled: ``<think> ` </think>``, and ``` </think> ``` too.";
         assert_eq!(stripped(text), text);
     }
@@ -572,6 +573,8 @@ mod tests {
             assert_eq!(stripped(code), code);
         }
         assert_eq!(stripped("```\n<think>\n```\na<think>b</think>c"), "```\n<think>\n```\nac");
+        assert_eq!(stripped("<think>x\n</think>```\n</think>\n```"), "```\n</think>\n```", "a reader sees a fence");
+        assert_eq!(stripped("a<think>x\n</think>```\n<think>y"), "a```", "a reader sees none");
     }
 
     #[test]
@@ -621,7 +624,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_of_the_seed() {
+    fn what_is_left_of_a_text_with_tags() {
         for (text, visible) in [
             ("Before <think>internal reasoning</think> After", "Before  After"),
             ("Start\n<think>\nline1\nline2\n</think>\nEnd", "Start\n\nEnd"),
@@ -697,6 +700,32 @@ mod tests {
                 for _ in 0..4 * SPAN_MAX {
                     filter.push(filler);
                     assert!(filter.held.len() <= 2 * SPAN_MAX, "{start:?} {filler:?}");
+                }
+            }
+        }
+    }
+
+    /// Around every limit, what is too long is so in pieces as in one.
+    #[test]
+    fn limits_fall_at_the_same_place_in_pieces() {
+        for (start, filler, end) in [
+            ("<", "a", "_think>x</think>y"),
+            ("<think ", "a", ">x</think>y"),
+            ("</", " ", "think>y"),
+            ("<|channel>", "a", "_thought x<channel|>y"),
+            ("`", "a", "` <think>x</think>y"),
+            ("`", "a", "<think>`x</think>y"),
+            ("```", "a", "\n<think>x</think>y"),
+            ("```\n", " ", "```\n<think>x</think>y"),
+            ("```\n```", " ", "\n<think>x</think>y"),
+            ("", "`", " <think>x</think>y"),
+            ("<think>```\n</think>", " ", "\n```\nx</think>y"),
+        ] {
+            for limit in [RUN_MAX, TAG_MAX, SPAN_MAX] {
+                for length in limit - 12..limit + 3 {
+                    let text = [start, &filler.repeat(length), end].concat();
+                    let whole = strip(&text, false);
+                    assert_eq!(stream(&characters(&text), false).1, whole, "{length} between {start:?} and {end:?}");
                 }
             }
         }

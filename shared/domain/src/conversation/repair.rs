@@ -451,6 +451,45 @@ mod tests {
     }
 
     #[test]
+    fn equal_ids_of_one_message_are_answered_in_order() {
+        let calls = assistant([call("x"), call("x")]);
+        let healed = repaired(&[Message::user("go"), calls, user([answer("x", "1"), answer("x", "2")])]);
+        let [Block::ToolUse { id: first, .. }, Block::ToolUse { id: second, .. }] = &healed[1].content[..] else {
+            panic!("two calls");
+        };
+        assert_eq!(healed[2], user([answer(first, "1"), answer(second, "2")]));
+    }
+
+    #[test]
+    fn a_result_belongs_to_the_last_call_of_its_id() {
+        let again = [assistant([call("x")]), user([answer("x", "2")])];
+        let healed =
+            repaired(&[&[Message::user("go"), assistant([call("x")]), Message::user("again")], &again[..]].concat());
+        assert_eq!(healed[2], user([interrupted("x"), Block::text("again")]));
+        assert!(
+            matches!(&healed[4].content[..], [Block::ToolResult { content, .. }] if content[..] == [Block::text("2")])
+        );
+    }
+
+    #[test]
+    fn changes_say_what_was_done_and_no_more() {
+        let two = || vec![Block::text("a"), Block::text("b")];
+        let turn = |blocks: Vec<Block>| vec![user(two()), assistant([call("t1")]), user(blocks)];
+        for (history, changes) in [
+            (turn(vec![Block::text("later"), result("t1")]), vec![Change::ResultMoved(2)]),
+            (turn(two()), vec![Change::ResultAdded(1)]),
+            (turn(vec![result("t1"), result("t2")]), vec![Change::OrphanDropped(2)]),
+            (vec![user(two()), user(two())], vec![Change::Merged(1)]),
+            (vec![user(two()), assistant([])], vec![Change::MessageDropped(1)]),
+            (vec![assistant(two())], vec![Change::FillerAdded(0)]),
+        ] {
+            assert_eq!(repair(&history).changes, changes);
+        }
+        let late = [turn(vec![Block::text("hm")]), vec![Message::assistant("?"), user([result("t1")])]].concat();
+        assert_eq!(repair(&late).changes, [Change::ResultMoved(4), Change::Merged(2)]);
+    }
+
+    #[test]
     fn a_new_id_collides_with_none_that_is_there() {
         let taken = fresh_id("a b", &HashSet::new());
         let history =
