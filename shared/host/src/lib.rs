@@ -5,6 +5,7 @@
 
 mod models;
 pub mod queues;
+pub mod recovery;
 mod routes;
 pub mod settings;
 mod workers;

@@ -24,14 +24,24 @@ impl Host {
             ("slack", Some(account)) => self.ingress.slack(account, request).await,
             ("webhook", Some(account)) => self.ingress.webhook(account, request).await,
             ("healthz", None) => IngressResponse::text(200, "ok"),
-            ("v1", Some(_)) => {
-                return match self.api.route(request).await {
-                    ApiResponse::Full(response) => Response::Full(response),
-                    ApiResponse::Events(events) => Response::Events(events),
-                };
-            }
+            ("v1", Some(_)) => return self.api.route(request).await.into(),
             _ => IngressResponse::json(404, &serde_json::json!({"error": "not_found"})),
         };
         Response::Full(full)
+    }
+
+    /// Answers one request of the operator, whom the caller has recognised: the API without a key, on the terminal's
+    /// channel.
+    pub async fn answer_operator(&self, request: IngressRequest) -> Response {
+        self.api.route_as_operator(request).await.into()
+    }
+}
+
+impl From<ApiResponse> for Response {
+    fn from(response: ApiResponse) -> Self {
+        match response {
+            ApiResponse::Full(response) => Self::Full(response),
+            ApiResponse::Events(events) => Self::Events(events),
+        }
     }
 }

@@ -1,0 +1,64 @@
+//! What a process that has just started, alone by its directory's lock, does for the dead one before it: messages in
+//! flight become visible and the leases of their sessions end, so that it answers at once and not after a minute.
+//!
+//! A session's lock is held only by whoever has that session's message, so the messages of the two queues whose workers
+//! take locks name every session that can be locked; the table is not searched.
+
+use std::collections::BTreeSet;
+
+use turnlock_domain::envelope::Envelope;
+use turnlock_domain::session::SessionKey;
+use turnlock_queue::QueueError;
+use turnlock_queue::local::{LocalQueues, UnknownQueue};
+use turnlock_store::{Store, StoreError};
+
+use crate::queues;
+
+/// What was taken back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Messages that were in flight.
+    pub messages: usize,
+    /// Leases that were ended.
+    pub leases: usize,
+}
+
+/// Why it failed.
+#[derive(Debug, thiserror::Error)]
+pub enum RecoveryError {
+    /// The queues were opened with other settings.
+    #[error(transparent)]
+    Settings(#[from] UnknownQueue),
+    /// The queues cannot be read or written.
+    #[error("the queues cannot be read")]
+    Queue(#[from] QueueError),
+    /// The table cannot be read or written.
+    #[error("the table cannot be read")]
+    Store(#[from] StoreError),
+}
+
+/// Takes back what the dead process held. Only for whoever knows that it is dead.
+///
+/// # Errors
+/// [`RecoveryError`]; doing it again is harmless.
+pub async fn take_back(queues: &LocalQueues, store: &Store) -> Result<Recovered, RecoveryError> {
+    let messages = queues.make_visible()?;
+    let mut leases = 0;
+    for session in waiting_sessions(queues)? {
+        if store.end_lease(&session).await? {
+            leases += 1;
+        }
+    }
+    Ok(Recovered { messages, leases })
+}
+
+fn waiting_sessions(queues: &LocalQueues) -> Result<BTreeSet<SessionKey>, RecoveryError> {
+    let mut sessions = BTreeSet::new();
+    for name in [queues::INBOUND, queues::INBOUND_DEAD] {
+        let held = queues.queue(name)?.contents()?;
+        // What cannot be read here cannot be read by a worker either, so it holds no lock.
+        let envelopes = held.iter().filter_map(|held| serde_json::from_str::<Envelope>(&held.record.body).ok());
+        sessions.extend(envelopes.map(|envelope| envelope.event.session_key()));
+    }
+    Ok(sessions)
+}
