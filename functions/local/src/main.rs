@@ -1,2 +1,57 @@
-//! (to be written)
-fn main() {}
+//! Turnlock in one process: every function over an embedded DynamoDB and queues in files, and the operator's commands.
+//!
+//! | module | does |
+//! |---|---|
+//! | [`serve`], [`chat`], [`send`] | a command each |
+//! | [`setup`], [`data`] | configuration and data directory: who works in it, the demo's secrets |
+//! | [`running`], [`machine`], [`platforms`] | a host that listens, and what it is made of |
+//! | [`http`] | routes, the guard against foreign pages, the page |
+//! | [`client`] | what `chat` and `send` need of a running host |
+//! | [`journal`], [`logs`], [`console`], [`banner`] | what is shown, and to whom |
+
+mod arguments;
+mod banner;
+mod chat;
+mod client;
+mod console;
+mod data;
+mod failure;
+mod http;
+mod journal;
+mod logs;
+mod machine;
+mod platforms;
+mod running;
+mod send;
+mod serve;
+mod setup;
+mod signals;
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Parser;
+
+use crate::arguments::{Arguments, Command};
+
+fn main() -> ExitCode {
+    run(Arguments::parse()).unwrap_or_else(|error| failure::report(&error))
+}
+
+/// One thread: requests to the embedded store are answered inline, and a process that waits for models and platforms has
+/// little else to do.
+fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().context("the runtime cannot be started")?;
+    let options = &arguments.options;
+    let ended = runtime.block_on(async {
+        match &arguments.command {
+            None | Some(Command::Serve) => serve::run(options).await,
+            Some(Command::Chat { session }) => chat::run(options, session).await,
+            Some(Command::Send(send)) => send::run(options, send).await,
+        }
+    });
+    // A line that is still being read from the terminal must not hold the process.
+    runtime.shutdown_background();
+    ended
+}

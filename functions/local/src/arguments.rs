@@ -1,0 +1,109 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// A chat agent in one process. Without a command it serves; without a configuration file it is a demo that needs no
+/// account and no network.
+#[derive(Debug, Parser)]
+#[command(name = "turnlock", version)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) options: Options,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+/// What every command understands.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Options {
+    /// The configuration file [default: turnlock.toml if it is there; also TURNLOCK_CONFIG]
+    #[arg(long, global = true, value_name = "PATH")]
+    pub(crate) config: Option<PathBuf>,
+    /// Where sessions, queues and secrets are kept [default: .turnlock, or what the configuration says]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// The port to listen at; 0 = any [default: 8787, or what the configuration says]
+    #[arg(long, global = true, value_name = "N")]
+    pub(crate) port: Option<u16>,
+    /// How log lines look; they go to stderr
+    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text, value_name = "FORMAT")]
+    pub(crate) log: LogFormat,
+    /// What is logged: error, warn, info, debug, trace, or targets with levels [also TURNLOCK_LOG]
+    #[arg(long, global = true, value_name = "LEVEL")]
+    pub(crate) log_level: Option<String>,
+}
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// What to do.
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum Command {
+    /// Run every function and the page (the default)
+    Serve,
+    /// Talk to the agent here, through the running host or one that is started for it
+    Chat {
+        /// The conversation
+        #[arg(long, default_value = "default", value_name = "NAME")]
+        session: String,
+    },
+    /// Play a recorded delivery, signed, to the running host and show what the chat would show
+    Send(Send),
+}
+
+/// A delivery to play.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Send {
+    /// The body as the platform sends it (examples: shared/channels/src/*/fixtures)
+    pub(crate) file: PathBuf,
+    /// Whose delivery it is
+    #[arg(long, value_enum)]
+    pub(crate) channel: SendChannel,
+    /// Which of our identities it is for
+    #[arg(long, default_value = "main", value_name = "NAME")]
+    pub(crate) account: String,
+    /// Give it a new identity, so that it is no redelivery of the last one
+    #[arg(long)]
+    pub(crate) as_new: bool,
+}
+
+/// A channel whose deliveries can be played.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SendChannel {
+    /// An update of the Bot API.
+    Telegram,
+    /// A request of the Events API, or a form of a command.
+    Slack,
+    /// Any producer's body.
+    Webhook,
+    /// A body of `POST /v1/messages`.
+    Gateway,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn options_may_stand_before_and_behind_the_command() {
+        for line in [["turnlock", "--port", "0", "serve"], ["turnlock", "serve", "--port", "0"]] {
+            assert_eq!(Arguments::try_parse_from(line).unwrap().options.port, Some(0));
+        }
+        assert!(Arguments::try_parse_from(["turnlock"]).unwrap().command.is_none());
+    }
+}

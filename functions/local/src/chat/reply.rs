@@ -1,0 +1,66 @@
+//! A reply as it grows on the terminal. A frame carries the whole text so far: what extends the shown text is printed
+//! behind it, so nothing flickers; what changes its last line rewrites that line; anything else is said anew.
+
+use crate::client::News;
+use crate::console;
+
+/// A reply on its way to the terminal.
+pub(super) struct Reply {
+    shown: String,
+    /// Whether frames are shown: a pipe gets the answer alone.
+    live: bool,
+}
+
+impl Reply {
+    pub(super) fn new(live: bool) -> Self {
+        Self { shown: String::new(), live }
+    }
+
+    /// Shows what is new; true if that was all.
+    pub(super) fn show(&mut self, news: News) -> bool {
+        match news {
+            News::Frame(text) if self.live => {
+                console::piece(change(&self.shown, &text));
+                self.shown = text;
+                false
+            }
+            News::Frame(_) => false,
+            News::Final(text) => {
+                console::line(change(&self.shown, &text));
+                true
+            }
+        }
+    }
+}
+
+/// What to write so that `shown` becomes `text`.
+fn change(shown: &str, text: &str) -> String {
+    if let Some(more) = text.strip_prefix(shown) {
+        return more.to_owned();
+    }
+    let begin = shown.rfind('\n').map_or(0, |end| end + 1);
+    match text.get(begin..) {
+        Some(line) if text.starts_with(&shown[..begin]) => format!("\r\x1b[K{line}"),
+        _ => format!("\n{text}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_new_is_written() {
+        for (shown, text, written) in [
+            ("", "Hel", "Hel"),
+            ("Hel", "Hello", "lo"),
+            ("Hello", "Hello", ""),
+            ("Hello", "Help", "\r\x1b[KHelp"),
+            ("a\nbc", "a\nbd\ne", "\r\x1b[Kbd\ne"),
+            ("a\nb", "x\nb", "\nx\nb"),
+            ("é", "e", "\r\x1b[Ke"),
+        ] {
+            assert_eq!(change(shown, text), written, "{shown:?} -> {text:?}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Puts a host together: store and queues in the data directory, the model, the tools.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use turnlock_channels::http::PlatformHttp;
+use turnlock_clock::Clock;
+use turnlock_config::Config;
+use turnlock_embedded::EmbeddedDynamoDb;
+use turnlock_host::{Host, Ports, recovery};
+use turnlock_queue::local::{LocalQueues, Location};
+use turnlock_store::Store;
+
+use crate::data::DataDirectory;
+
+/// The name of the table in the store's file.
+const TABLE: &str = "turnlock";
+
+/// A host over the files in `data`. Whoever calls this holds the directory's lock: what a former process left in flight
+/// is taken back. `open` = callers of the API need no key.
+pub(crate) async fn host(
+    data: &DataDirectory,
+    config: Arc<Config>,
+    platforms: Arc<dyn PlatformHttp>,
+    open: bool,
+) -> anyhow::Result<Host> {
+    let clock = Clock::system();
+    let store = store(data, &clock).await?;
+    let queues = queues(data, &clock, &config)?;
+    recover(&queues, &store).await?;
+    let ports = Ports {
+        tools: Arc::new(turnlock_tools::builtin(&store)),
+        model: turnlock_host::model(&config.models)?,
+        store,
+        queues,
+        wrap: Box::new(|_, queue| queue),
+        around: None,
+        platforms,
+        clock,
+        config,
+        open,
+        seed: seed()?,
+    };
+    Ok(Host::new(ports)?)
+}
+
+async fn store(data: &DataDirectory, clock: &Clock) -> anyhow::Result<Store> {
+    let path = data.file("store.db");
+    let problem = || format!("the store {} cannot be opened", path.display());
+    let database = EmbeddedDynamoDb::file(&path).with_context(problem)?;
+    let store = Store::embedded(database.http_client(), TABLE, clock.clone(), seed()?);
+    store.create_table().await.with_context(problem)?;
+    Ok(store)
+}
+
+fn queues(data: &DataDirectory, clock: &Clock, config: &Config) -> anyhow::Result<LocalQueues> {
+    let path = data.file("queues.db");
+    let settings = turnlock_host::queues::settings(config);
+    LocalQueues::open(&Location::File(path.clone()), clock.clone(), settings)
+        .with_context(|| format!("the queues {} cannot be opened", path.display()))
+}
+
+async fn recover(queues: &LocalQueues, store: &Store) -> anyhow::Result<()> {
+    let recovered = recovery::take_back(queues, store).await.context("what the last process left cannot be read")?;
+    if recovered.messages > 0 {
+        let (messages, leases) = (recovered.messages, recovered.leases);
+        tracing::info!(messages, leases, "the last process ended in the middle of its work, which goes on now");
+    }
+    Ok(())
+}
+
+fn seed() -> anyhow::Result<u64> {
+    getrandom::u64().map_err(|error| anyhow::anyhow!("the system gives no randomness: {error}"))
+}

@@ -1,0 +1,78 @@
+//! What the command line, the environment and the configuration file come to.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use turnlock_config::{Config, DemoSecrets, names};
+
+use crate::arguments::Options;
+use crate::data::DataDirectory;
+use crate::failure::Misuse;
+
+/// The file that is used where none is named.
+const DEFAULT_FILE: &str = "turnlock.toml";
+/// Where the demo listens.
+const DEFAULT_PORT: u16 = 8787;
+const DEFAULT_DATA: &str = ".turnlock";
+
+/// What a command works with.
+#[derive(Debug, Clone)]
+pub(crate) struct Setup {
+    /// What the file says; `None` = the demo, whose configuration needs the secrets in its data directory.
+    configured: Option<Arc<Config>>,
+    /// Where everything is kept.
+    pub(crate) data: DataDirectory,
+    /// Where to listen.
+    pub(crate) listen: SocketAddr,
+    /// Whether the command line names the port.
+    pub(crate) port_is_chosen: bool,
+}
+
+impl Setup {
+    /// Reads what there is to read. Without a configuration file it is a demo.
+    pub(crate) fn read(options: &Options) -> anyhow::Result<Self> {
+        let file = configuration_file(options);
+        let configured = file.map(|path| Config::load(&path)).transpose()?.map(Arc::new);
+        let server = configured.as_ref().map(|config| &config.server);
+        let directory = options.data.clone().or_else(|| server.map(|server| server.directory.clone()));
+        let mut listen = match server {
+            Some(server) => server.listen.parse().map_err(|_| {
+                Misuse(format!("server.listen: `{}` is not an address like 127.0.0.1:8080", server.listen))
+            })?,
+            None => SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), DEFAULT_PORT),
+        };
+        if let Some(port) = options.port {
+            listen.set_port(port);
+        }
+        let data = DataDirectory::new(directory.unwrap_or_else(|| PathBuf::from(DEFAULT_DATA)));
+        Ok(Self { configured, data, listen, port_is_chosen: options.port.is_some() })
+    }
+
+    /// Whether it is the demo: everybody is allowed, and stand-ins answer.
+    pub(crate) fn is_demo(&self) -> bool {
+        self.configured.is_none()
+    }
+
+    /// The configuration of a host that starts here; the demo's secrets are made if there are none.
+    pub(crate) fn config(&self) -> anyhow::Result<Arc<Config>> {
+        match &self.configured {
+            Some(config) => Ok(Arc::clone(config)),
+            None => Ok(Arc::new(Config::demo(self.data.demo_secrets()?))),
+        }
+    }
+
+    /// The configuration of the host that runs here; `None` if a demo has never been started here.
+    pub(crate) fn config_of_running(&self) -> anyhow::Result<Option<Arc<Config>>> {
+        let demo = |secrets: DemoSecrets| Arc::new(Config::demo(secrets));
+        match &self.configured {
+            Some(config) => Ok(Some(Arc::clone(config))),
+            None => Ok(self.data.stored_demo_secrets()?.map(demo)),
+        }
+    }
+}
+
+fn configuration_file(options: &Options) -> Option<PathBuf> {
+    let named = options.config.clone().or_else(|| names::environment(names::CONFIG).map(PathBuf::from));
+    named.or_else(|| Path::new(DEFAULT_FILE).exists().then(|| PathBuf::from(DEFAULT_FILE)))
+}
