@@ -196,7 +196,12 @@ impl Admission {
     /// Whether the sender or the chat is on the list. Others are told so once a day, with the id that an operator would
     /// put on it.
     async fn allowed(&self, event: &InboundEvent, allow: &Allow) -> bool {
-        if allow.permits(&[&event.sender_id, &event.chat_id]) {
+        let permitted = match Answers::of(event.channel) {
+            Answers::InChat => allow.permits(&[&event.sender_id, &event.chat_id]),
+            // Who sends is what the caller says; which chat it uses is what its key is for.
+            Answers::ByStatus => allow.permits(&[&event.chat_id]),
+        };
+        if permitted {
             return true;
         }
         line(event, EventOutcome::Refused, "not_allowed");

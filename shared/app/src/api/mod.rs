@@ -134,7 +134,7 @@ impl Scope {
             _ => return false,
         };
         let chat = percent_decode_str(chat).decode_utf8_lossy();
-        channel == Some(Channel::Gateway.as_str()) && account == encode_part(name) && allow.permits(&[&chat, name])
+        channel == Some(Channel::Gateway.as_str()) && account == encode_part(name) && allow.permits(&[&chat])
     }
 
     /// Who may use which chats.
@@ -158,6 +158,21 @@ impl Access {
 }
 
 impl Api {
+    /// The API with the callers that `config` names, or `open` to everybody. Streams last until the final; a function
+    /// whose time is limited sets [`Api::stream_limit`].
+    #[must_use]
+    pub fn from_config(
+        config: &Config,
+        store: Store,
+        admission: Arc<Admission>,
+        clock: Clock,
+        ids: Arc<FreshIds>,
+        open: bool,
+    ) -> Self {
+        let access = if open { Access::Open } else { Access::from_config(config) };
+        Self { store, admission, clock, ids, access, polling: Polling::default(), stream_limit: None }
+    }
+
     /// Answers a request of somebody who has to prove who they are.
     pub async fn route(&self, request: IngressRequest) -> ApiResponse {
         match self.scope(&request) {

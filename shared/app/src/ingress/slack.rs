@@ -12,7 +12,7 @@ use super::{Ingress, SlackRoute, done, error, ignore, later, refuse, traced, unk
 use crate::admit::{Admitted, BUSY_RETRY};
 
 /// How long after its arrival a request is answered at the latest.
-pub const ANSWER_WITHIN: Duration = Duration::from_millis(2500);
+const ANSWER_WITHIN: Duration = Duration::from_millis(2500);
 /// What is left for a notice when that time is over.
 const NOTICE_WITHIN: Duration = Duration::from_millis(400);
 /// The header that counts Slack's own repetitions.

@@ -1,0 +1,10 @@
+//! The edges of the runtime against real parts: the embedded table and the in-memory queues on virtual time, and a
+//! platform that does what a script says.
+
+#![expect(clippy::unwrap_used, reason = "the helpers of these tests, too")]
+
+mod admission;
+mod api;
+mod delivery;
+mod kit;
+mod races;

@@ -1,0 +1,127 @@
+//! Two delivery workers with one record: traces V11 and V12 of the protocol check.
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+use turnlock_store::ledger::LedgerState;
+
+use crate::kit::{Answer, Kit, says};
+
+/// Trace V11: a worker freezes in its call, another shows the final, the first wakes: what it posted is taken back.
+#[tokio::test(start_paused = true)]
+async fn v11_a_frozen_worker_that_wakes_late_takes_its_message_back() {
+    let kit = Kit::new().await;
+    let (first, second) = (kit.delivery(), kit.delivery());
+    kit.platform.answers([Answer::DoneAfter(Duration::from_secs(300)), Answer::Done]);
+    kit.send(&[&says("e1.final", "Hello.")]).await;
+    let late = async {
+        let batch = kit.batch();
+        let unfinished = first.handle(batch.clone()).await;
+        assert_eq!(unfinished, [batch[0].message_id.clone()], "the record is another's by now");
+        assert!(kit.outbound.delete(&batch[0].receipt).is_err());
+    };
+    let successor = async {
+        sleep(Duration::from_secs(120)).await;
+        assert_eq!(kit.deliver(&second).await, 0);
+        assert_eq!(kit.platform.chat("5"), ["Hello."]);
+    };
+    tokio::join!(late, successor);
+    assert_eq!(kit.platform.chat("5"), ["Hello."]);
+    assert_eq!(kit.platform.methods(), ["sendMessage", "sendMessage", "deleteMessage"]);
+    let ledger = kit.store.ledger("e1.final").await.unwrap().unwrap();
+    assert_eq!((ledger.state(), ledger.parts()[0].message_ids().len()), (LedgerState::Sent, 1));
+    assert!(ledger.parts()[0].resent(), "that it was sent twice stays on record");
+}
+
+/// Trace V11, the other way round: the late worker wakes while its successor's call runs. One message stands, and it is
+/// the one the ledger names.
+#[tokio::test(start_paused = true)]
+async fn v11_of_two_calls_that_overlap_one_message_stands() {
+    let kit = Kit::new().await;
+    let (first, second) = (kit.delivery(), kit.delivery());
+    kit.platform.answers([Answer::DoneAfter(Duration::from_secs(125)), Answer::DoneAfter(Duration::from_secs(9))]);
+    kit.send(&[&says("e1.final", "Hello.")]).await;
+    let late = async {
+        let batch = kit.batch();
+        assert_eq!(first.handle(batch).await.len(), 1);
+    };
+    let successor = async {
+        sleep(Duration::from_secs(120)).await;
+        assert_eq!(kit.deliver(&second).await, 0);
+    };
+    tokio::join!(late, successor);
+    assert_eq!(kit.platform.chat("5"), ["Hello."]);
+    let ledger = kit.store.ledger("e1.final").await.unwrap().unwrap();
+    assert_eq!((ledger.state(), ledger.parts()[0].message_ids()), (LedgerState::Sent, &["100".to_owned()][..]));
+}
+
+/// Trace V11: the successor died in its own call. The late worker's message is the only one there is, so it stays.
+#[tokio::test(start_paused = true)]
+async fn v11_a_late_message_stands_when_its_successor_died() {
+    let kit = Kit::new().await;
+    let (first, second) = (kit.delivery(), kit.delivery());
+    kit.platform.answers([Answer::DoneAfter(Duration::from_secs(300)), Answer::DoneAfter(Duration::from_secs(10_000))]);
+    kit.send(&[&says("e1.final", "Hello.")]).await;
+    let late = async {
+        let batch = kit.batch();
+        drop(first.handle(batch).await);
+    };
+    let dies = async {
+        sleep(Duration::from_secs(120)).await;
+        let batch = kit.batch();
+        assert_eq!(batch.len(), 1);
+        assert!(tokio::time::timeout(Duration::from_secs(5), second.handle(batch)).await.is_err());
+    };
+    tokio::join!(late, dies);
+    kit.drain(&kit.delivery()).await;
+    assert_eq!(kit.platform.chat("5"), ["Hello."]);
+    let ledger = kit.store.ledger("e1.final").await.unwrap().unwrap();
+    assert_eq!(ledger.state(), LedgerState::Sent);
+}
+
+/// A worker that died between `sending` and the result: the final is sent once more, and marked.
+#[tokio::test(start_paused = true)]
+async fn a_dead_workers_call_is_repeated_once() {
+    let kit = Kit::new().await;
+    kit.platform.answers([Answer::DoneAfter(Duration::from_secs(10_000))]);
+    kit.send(&[&says("e1.final", "Hello.")]).await;
+    for answered in [false, true] {
+        let batch = kit.batch();
+        assert_eq!(batch.len(), 1);
+        let done = tokio::time::timeout(Duration::from_secs(5), kit.delivery().handle(batch)).await;
+        assert_eq!(done.is_ok(), answered);
+        sleep(Duration::from_secs(91)).await;
+    }
+    let ledger = kit.store.ledger("e1.final").await.unwrap().unwrap();
+    assert_eq!((ledger.state(), ledger.parts()[0].resent()), (LedgerState::Sent, true));
+}
+
+/// Trace V12: a plain failure, not a 429, takes the chat's later events back as well; another chat's are not touched.
+#[tokio::test(start_paused = true)]
+async fn v12_a_failure_takes_later_events_of_its_chat_with_it() {
+    let kit = Kit::new().await;
+    let delivery = kit.delivery();
+    let mut elsewhere = says("x.final", "elsewhere");
+    elsewhere.chat_id = "6".to_owned();
+    kit.platform.answers([Answer::Unreachable]);
+    kit.send(&[&says("e1.final", "one"), &says("e2.final", "two"), &elsewhere]).await;
+    assert_eq!(kit.deliver(&delivery).await, 2);
+    assert_eq!((kit.platform.chat("5"), kit.platform.chat("6")), (Vec::<String>::new(), vec!["elsewhere".to_owned()]));
+    // Both rest for the same two seconds.
+    sleep(Duration::from_millis(1900)).await;
+    assert!(kit.batch().is_empty());
+    sleep(Duration::from_millis(200)).await;
+    assert_eq!(kit.deliver(&delivery).await, 0);
+    assert_eq!(kit.platform.chat("5"), ["one", "two"]);
+}
+
+/// A record whose visibility ended before its turn in the batch makes no call.
+#[tokio::test(start_paused = true)]
+async fn no_call_starts_for_a_record_that_is_not_ours() {
+    let kit = Kit::new().await;
+    kit.send(&[&says("e1.final", "one")]).await;
+    let batch = kit.batch();
+    kit.outbound.delete(&batch[0].receipt).unwrap();
+    assert_eq!(kit.delivery().handle(batch.clone()).await, [batch[0].message_id.clone()]);
+    assert!(kit.platform.methods().is_empty());
+}
