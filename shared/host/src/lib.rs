@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use turnlock_app::admit::{Admission, Depth};
-use turnlock_app::api::Api;
+use turnlock_app::api::{Access, Api, Polling};
 use turnlock_app::control::Control;
 use turnlock_app::deliver::observers::{ItemObserver, LogObserver, Observer};
 use turnlock_app::deliver::{self, Delivery};
@@ -33,7 +33,7 @@ use turnlock_tools::Registry;
 pub use models::{ModelError, model};
 pub use queues::Wrap;
 pub use routes::Response;
-pub use workers::CURRENT;
+pub use workers::Around;
 
 /// What a host is made of.
 pub struct Ports {
@@ -43,6 +43,8 @@ pub struct Ports {
     pub queues: LocalQueues,
     /// What stands between the use cases and the queues.
     pub wrap: Box<Wrap>,
+    /// What stands around the work on an event.
+    pub around: Option<Arc<Around>>,
     /// The way to the platforms.
     pub platforms: Arc<dyn PlatformHttp>,
     /// The model.
@@ -55,7 +57,7 @@ pub struct Ports {
     pub config: Arc<Config>,
     /// Whether callers of the API need no key: the demo on loopback.
     pub open: bool,
-    /// What ids that nothing outside determines are made from; `None` = the system's randomness.
+    /// What ids that nothing outside determines are made from: another one for every start of a process.
     pub seed: u64,
 }
 
@@ -98,8 +100,17 @@ impl Host {
             depth: Depth::default(),
         });
         let ids = Arc::new(FreshIds::new(ports.clock.clone(), ports.seed));
-        let ingress = Ingress::from_config(&ports.config, Arc::clone(&admission), ports.clock.clone(), Arc::clone(&ids))?;
-        let api = Api::from_config(&ports.config, ports.store.clone(), admission, ports.clock.clone(), ids, ports.open);
+        let ingress =
+            Ingress::from_config(&ports.config, Arc::clone(&admission), ports.clock.clone(), Arc::clone(&ids))?;
+        let api = Api {
+            store: ports.store.clone(),
+            admission,
+            clock: ports.clock.clone(),
+            ids,
+            access: if ports.open { Access::Open } else { Access::from_config(&ports.config) },
+            polling: Polling::default(),
+            stream_limit: None,
+        };
         let handlers = workers::Handlers {
             agent: Arc::new(Agent {
                 store: ports.store.clone(),
@@ -119,10 +130,10 @@ impl Host {
                 settings,
             }),
             delivery: Arc::new(delivery(&ports, &senders)?),
-            jobs: Arc::new(Jobs::new(ports.store.clone(), ports.model, ports.clock.clone())),
+            jobs: Arc::new(Jobs { store: ports.store.clone(), model: ports.model }),
         };
         let concurrency = ports.config.agent.limits.concurrency;
-        let pools = workers::pools(&ports.queues, &senders, &handlers, concurrency)?;
+        let pools = workers::pools(&ports.queues, &senders, &handlers, concurrency, ports.around.as_ref())?;
         Ok(Self { ingress, api, pools, store: ports.store })
     }
 

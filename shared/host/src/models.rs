@@ -10,7 +10,9 @@ use turnlock_models::{Capabilities, Model, OpenAi, OpenAiSettings, Scripted};
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
     /// This build has no client for the provider.
-    #[error("models: the provider `bedrock` runs on AWS; use `openai` (any OpenAI-compatible endpoint) or `scripted` here")]
+    #[error(
+        "models: the provider `bedrock` runs on AWS; use `openai` (any OpenAI-compatible endpoint) or `scripted` here"
+    )]
     Bedrock,
     /// The HTTP client could not be made.
     #[error("models: {0}")]

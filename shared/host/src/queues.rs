@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use turnlock_config::Config;
-use turnlock_queue::local::{LocalQueues, QueueSettings, UnknownQueue};
 use turnlock_queue::Queue;
+use turnlock_queue::local::{LocalQueues, QueueSettings, UnknownQueue};
 
 /// Events, in order within a session.
 pub const INBOUND: &str = "inbound";

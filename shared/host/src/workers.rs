@@ -22,10 +22,8 @@ const DELIVERY_BATCH: usize = 10;
 /// How many commands are obeyed at once.
 const CONTROLS: usize = 2;
 
-tokio::task_local! {
-    /// The record that the running handler works on, by its message group: what a request belongs to.
-    pub static CURRENT: String;
-}
+/// What stands around a handler's work on one event: nothing, or a replay that counts and freezes it.
+pub type Around = dyn Fn(&str, BoxFuture<'static, Vec<String>>) -> BoxFuture<'static, Vec<String>> + Send + Sync;
 
 /// The use cases that drain queues.
 pub(crate) struct Handlers {
@@ -41,15 +39,19 @@ pub(crate) fn pools(
     senders: &Senders,
     handlers: &Handlers,
     concurrency: usize,
+    around: Option<&Arc<Around>>,
 ) -> Result<Vec<WorkerPool>, UnknownQueue> {
     let pool = |name: &str, workers, batch, handler: Handler| {
+        let handler = match around {
+            Some(around) => surrounded(Arc::clone(around), handler),
+            None => handler,
+        };
         Ok::<_, UnknownQueue>(WorkerPool::new(local.queue(name)?, workers, batch, handler))
     };
     let delivery = Arc::clone(&handlers.delivery);
     let deliver = handler(move |records: Vec<Record>| {
         let delivery = Arc::clone(&delivery);
-        let current = records.first().map(|record| record.message_id.clone()).unwrap_or_default();
-        CURRENT.scope(format!("outbound {current}"), async move { delivery.handle(records).await })
+        async move { delivery.handle(records).await }
     });
     Ok(vec![
         pool(queues::INBOUND, concurrency, 1, turns(&handlers.agent))?,
@@ -63,19 +65,40 @@ pub(crate) fn pools(
     ])
 }
 
+/// `handler` with `around` about its work, which is told the event that the batch's first record belongs to.
+fn surrounded(around: Arc<Around>, handler: Handler) -> Handler {
+    Arc::new(move |records: Vec<Record>| {
+        let event = records.first().map(event_of).unwrap_or_default();
+        around(&event, handler(records))
+    })
+}
+
+/// The event that a record belongs to; its message id if its body names none.
+fn event_of(record: &Record) -> String {
+    #[derive(serde::Deserialize)]
+    struct Body {
+        event: Option<Event>,
+        caused_by: Option<String>,
+        event_id: Option<String>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Event {
+        event_id: String,
+    }
+    let body = serde_json::from_str::<Body>(&record.body).ok();
+    body.and_then(|body| body.event.map(|event| event.event_id).or(body.caused_by).or(body.event_id))
+        .unwrap_or_else(|| record.message_id.clone())
+}
+
 /// A handler of one record at a time.
-fn each(
-    name: &'static str,
-    handle: impl Fn(Record) -> BoxFuture<'static, Handled> + Clone + Send + Sync + 'static,
-) -> Handler {
+fn each(handle: impl Fn(Record) -> BoxFuture<'static, Handled> + Clone + Send + Sync + 'static) -> Handler {
     handler(move |records: Vec<Record>| {
         let handle = handle.clone();
         async move {
             let mut failed = Vec::new();
             for record in records {
                 let id = record.message_id.clone();
-                let current = format!("{name} {}", record.group.as_deref().unwrap_or(&id));
-                match CURRENT.scope(current, handle(record)).await {
+                match handle(record).await {
                     Handled::Done => {}
                     Handled::GivenBack => failed.push(id),
                 }
@@ -87,7 +110,7 @@ fn each(
 
 fn turns(agent: &Arc<Agent>) -> Handler {
     let agent = Arc::clone(agent);
-    each(queues::INBOUND, move |record| {
+    each(move |record| {
         let agent = Arc::clone(&agent);
         Box::pin(async move { agent.handle(&record, Instant::now() + agent.settings.limits.turn).await })
     })
@@ -95,7 +118,7 @@ fn turns(agent: &Arc<Agent>) -> Handler {
 
 fn controls(control: &Arc<Control>) -> Handler {
     let control = Arc::clone(control);
-    each(queues::CONTROL, move |record| {
+    each(move |record| {
         let control = Arc::clone(&control);
         Box::pin(async move { control.handle(&record).await })
     })
@@ -103,15 +126,15 @@ fn controls(control: &Arc<Control>) -> Handler {
 
 fn jobs(jobs: &Arc<Jobs>, queue: &Arc<dyn Queue>) -> Handler {
     let (jobs, queue) = (Arc::clone(jobs), Arc::clone(queue));
-    each("job", move |record| {
+    each(move |record| {
         let (jobs, queue) = (Arc::clone(&jobs), Arc::clone(&queue));
-        Box::pin(async move { if jobs.handle(&*queue, record).await { Handled::Done } else { Handled::GivenBack } })
+        Box::pin(async move { if jobs.handle(&*queue, &record).await { Handled::Done } else { Handled::GivenBack } })
     })
 }
 
 fn dead_letters(agent: &Arc<Agent>, queue: &Arc<dyn Queue>) -> Handler {
     let (agent, queue) = (Arc::clone(agent), Arc::clone(queue));
-    each(queues::INBOUND_DEAD, move |record| {
+    each(move |record| {
         let (agent, queue) = (Arc::clone(&agent), Arc::clone(&queue));
         Box::pin(async move {
             dead_letter::inbound(&agent, &*queue, &record, Instant::now() + agent.settings.limits.turn).await
@@ -121,7 +144,7 @@ fn dead_letters(agent: &Arc<Agent>, queue: &Arc<dyn Queue>) -> Handler {
 
 fn other_dead_letters(agent: &Arc<Agent>, queue: &Arc<dyn Queue>, source: &'static str) -> Handler {
     let (agent, queue) = (Arc::clone(agent), Arc::clone(queue));
-    each(source, move |record| {
+    each(move |record| {
         let (agent, queue) = (Arc::clone(&agent), Arc::clone(&queue));
         Box::pin(async move { dead_letter::other(&agent, &*queue, &record, source).await })
     })
