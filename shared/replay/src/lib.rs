@@ -5,6 +5,8 @@
 //! |---|---|
 //! | [`faults`] | what can go wrong between a process and the store, the queues and the platforms |
 //! | [`fakes`] | Telegram, Slack and webhook receivers in memory |
+//! | [`script`] | replay files, read and checked |
 
 pub mod fakes;
 pub mod faults;
+pub mod script;
