@@ -65,6 +65,7 @@ struct Input {
 struct FactInput {
     #[serde(default)]
     key: String,
+    /// `value` is how the scripted model's reference answer calls it, and what a model may call it that ignores schemas.
     #[serde(alias = "value")]
     text: String,
 }
@@ -96,13 +97,7 @@ pub(super) async fn ask(
     Ok(saved)
 }
 
-fn request(
-    model: &dyn Model,
-    purpose: Purpose,
-    session: &SessionKey,
-    window: &Window,
-    known: &[Fact],
-) -> ModelRequest {
+fn request(model: &dyn Model, purpose: Purpose, session: &SessionKey, window: &Window, known: &[Fact]) -> ModelRequest {
     let range = window.range();
     let (first, last) = (range.start, range.end.saturating_sub(1));
     let mut question = String::new();
