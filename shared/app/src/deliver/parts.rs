@@ -54,6 +54,12 @@ struct Work<'a, 'h> {
     moved: bool,
 }
 
+/// A call that did not show its part.
+struct Called {
+    began: Millis,
+    was_edit: bool,
+}
+
 /// What follows a part, or a call for it.
 enum Next {
     /// The same part again at once, changed as the platform asked.
@@ -121,9 +127,9 @@ impl Work<'_, '_> {
                 Err(error) => error,
             };
             anew |= error == SendError::EditGone;
-            match self.refused(claimed, part, error, edit.is_some(), began).await? {
+            match self.refused(claimed, part, error, &Called { began, was_edit: edit.is_some() }).await? {
                 Next::Again(changed) => ledger = changed,
-                settled => return Ok(settled),
+                settled @ (Next::Part(_) | Next::End(_)) => return Ok(settled),
             }
         }
     }
@@ -185,16 +191,9 @@ impl Work<'_, '_> {
     }
 
     /// Writes what a call came to that did not show its part, and says what follows.
-    async fn refused(
-        &mut self,
-        ledger: Ledger,
-        part: usize,
-        error: SendError,
-        was_edit: bool,
-        began: Millis,
-    ) -> Result<Next, Stop> {
+    async fn refused(&mut self, ledger: Ledger, part: usize, error: SendError, call: &Called) -> Result<Next, Stop> {
         let now = self.now();
-        let growing = growing(self.hold.record.receive_count);
+        let later = growing(self.hold.record.receive_count);
         match error {
             SendError::RetryAfter(wait) => {
                 let wait = wait.min(LONGEST_BLOCK);
@@ -204,44 +203,52 @@ impl Work<'_, '_> {
             }
             SendError::Transient(_) => {
                 self.settle(ledger.postponed(part, "unavailable", now)).await?;
-                Err(Stop::Wait(growing))
+                Err(Stop::Wait(later))
             }
             SendError::Unknown(_) => {
                 let ledger = self.settle(ledger.uncertain(part, "answer_lost", now)).await?;
                 let again = !matches!(self.plan(&ledger, part), PartPlan::Leave(_));
-                if again { Err(Stop::Wait(growing)) } else { Ok(Next::Part(ledger)) }
+                if again { Err(Stop::Wait(later)) } else { Ok(Next::Part(ledger)) }
             }
-            SendError::Migrated { to } if !self.moved => {
-                let from = self.chat.clone();
-                self.readdress(&to);
-                self.moved = true;
-                self.delivery.store.alias_chat(&from, &self.chat).await?;
-                self.settle(ledger.postponed(part, "moved", now)).await.map(Next::Again)
-            }
+            SendError::Migrated { to } => self.moved(ledger, part, &to).await,
             SendError::ThreadGone if self.event.thread_id.is_some() => {
-                // The same chat without the thread: the audience stays the same or grows by nobody outside it.
+                // The same chat without the thread: never another audience.
                 self.event.thread_id = None;
                 self.settle(ledger.postponed(part, "thread_gone", now)).await.map(Next::Again)
             }
-            SendError::EditGone if was_edit => {
+            SendError::EditGone if call.was_edit => {
                 self.settle(ledger.postponed(part, "edit_gone", now)).await.map(Next::Again)
             }
             SendError::ChatGone { reason } => {
                 let reason = if reason.is_empty() { "gone" } else { reason.as_str() };
-                self.delivery.store.mark_chat_gone(&self.chat, reason, began).await?;
+                self.delivery.store.mark_chat_gone(&self.chat, reason, call.began).await?;
                 self.end(ledger, part, "chat_gone").await
             }
             SendError::NoHandler => self.end(ledger, part, "no_handler").await,
-            SendError::Rejected { code } => {
-                let event_id = &self.event.event_id;
-                tracing::warn!(target: DELIVERY, event_id, part, code, "a part of event {event_id} was rejected");
-                self.settle(ledger.failed(part, "rejected", now)).await.map(Next::Part)
-            }
-            SendError::TooLong => self.settle(ledger.failed(part, "too_long", now)).await.map(Next::Part),
-            SendError::Migrated { .. } | SendError::ThreadGone | SendError::EditGone => {
-                self.settle(ledger.failed(part, "address", now)).await.map(Next::Part)
-            }
+            SendError::Rejected { code } => self.give_up_part(ledger, part, "rejected", &code).await,
+            SendError::TooLong => self.give_up_part(ledger, part, "too_long", "").await,
+            SendError::ThreadGone => self.give_up_part(ledger, part, "thread_gone", "").await,
+            SendError::EditGone => self.give_up_part(ledger, part, "edit_gone", "").await,
         }
+    }
+
+    /// Follows the chat to its new id, once.
+    async fn moved(&mut self, ledger: Ledger, part: usize, to: &str) -> Result<Next, Stop> {
+        if self.moved {
+            return self.give_up_part(ledger, part, "moved", "").await;
+        }
+        self.moved = true;
+        let from = self.chat.clone();
+        self.readdress(to);
+        self.delivery.store.alias_chat(&from, &self.chat).await?;
+        self.settle(ledger.postponed(part, "moved", self.now())).await.map(Next::Again)
+    }
+
+    /// Gives up one part that no repetition would show; the others may still be.
+    async fn give_up_part(&mut self, ledger: Ledger, part: usize, reason: &str, code: &str) -> Result<Next, Stop> {
+        let event_id = &self.event.event_id;
+        tracing::warn!(target: DELIVERY, event_id, part, reason, code, "a part of event {event_id} is given up: {reason}");
+        self.settle(ledger.failed(part, reason, self.now())).await.map(Next::Part)
     }
 
     /// Gives up this part and those after it: no call for them can do better.

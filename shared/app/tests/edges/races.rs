@@ -125,3 +125,14 @@ async fn no_call_starts_for_a_record_that_is_not_ours() {
     assert_eq!(kit.delivery().handle(batch.clone()).await, [batch[0].message_id.clone()]);
     assert!(kit.platform.methods().is_empty());
 }
+
+/// Worker pools and servers move these futures between threads.
+#[tokio::test(start_paused = true)]
+async fn what_hosts_run_may_change_threads() {
+    fn may_change_threads<T: Send>(future: T) -> T {
+        future
+    }
+    let kit = Kit::new().await;
+    let delivery = kit.delivery();
+    assert!(may_change_threads(delivery.handle(Vec::new())).await.is_empty());
+}
