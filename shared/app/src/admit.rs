@@ -304,7 +304,10 @@ impl Admission {
     async fn send(&self, envelope: &Envelope) -> Result<(), SendError> {
         match envelope.command {
             None => send::inbound(&*self.inbound, envelope).await,
-            Some(Command::Stop | Command::Status | Command::Help) => send::inbound(&*self.control, envelope).await,
+            // Ingress makes no unknown command; control hands it back until somebody knows it.
+            Some(Command::Stop | Command::Status | Command::Help | Command::Unknown) => {
+                send::inbound(&*self.control, envelope).await
+            }
             Some(Command::New) => {
                 send::inbound(&*self.inbound, envelope).await?;
                 send::inbound(&*self.control, envelope).await

@@ -71,6 +71,7 @@ impl Control {
                 language.status(self.works(&head), head.message_count)
             }
             Command::Help => language.help(&self.settings.name),
+            Command::Unknown => return Err(ControlError::Unknown),
         };
         self.answer(envelope, answer).await
     }
@@ -112,4 +113,6 @@ enum ControlError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Send(#[from] turnlock_queue::SendError),
+    #[error("the command is a later version's")]
+    Unknown,
 }

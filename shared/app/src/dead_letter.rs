@@ -27,7 +27,12 @@ pub async fn other(agent: &Agent, queue: &dyn Queue, record: &Record, source: &'
     keep(agent, queue, record, (source, EventId::from_stored(format!("{source}.{}", record.message_id)))).await
 }
 
-async fn keep(agent: &Agent, queue: &dyn Queue, record: &Record, (source, event_id): (&'static str, EventId)) -> Handled {
+async fn keep(
+    agent: &Agent,
+    queue: &dyn Queue,
+    record: &Record,
+    (source, event_id): (&'static str, EventId),
+) -> Handled {
     let item = DeadItem {
         event_id: event_id.clone(),
         queue: source.to_owned(),

@@ -63,10 +63,14 @@ impl Language {
     pub fn not_allowed(self, id: &str) -> String {
         match self {
             Self::English => {
-                format!("I am not allowed to talk with you here. If you should be able to, give my operator this id: {id}")
+                format!(
+                    "I am not allowed to talk with you here. If you should be able to, give my operator this id: {id}"
+                )
             }
             Self::German => {
-                format!("Ich darf hier nicht mit dir sprechen. Wenn du es dürfen solltest, gib meinem Betreiber diese Kennung: {id}")
+                format!(
+                    "Ich darf hier nicht mit dir sprechen. Wenn du es dürfen solltest, gib meinem Betreiber diese Kennung: {id}"
+                )
             }
             Self::Chinese => format!("我还不能在这里和您对话。如需开通，请把这个编号告诉管理员：{id}"),
         }
@@ -106,7 +110,11 @@ impl Language {
                 "Das brauchte mehr Schritte, als ich gehen darf. Kannst du nach einem kleineren Stück fragen?",
                 "步骤太多，我先停下了。能把问题拆小一点吗？",
             ),
-            Failure::TooOld | Failure::Dead | Failure::TooManyAttempts | Failure::ModelRefused => self.pick(
+            Failure::TooOld
+            | Failure::Dead
+            | Failure::TooManyAttempts
+            | Failure::ModelRefused
+            | Failure::Unknown => self.pick(
                 "Sorry, something went wrong and I could not answer this message. Please send it again.",
                 "Entschuldige, etwas ist schiefgegangen und ich konnte nicht antworten. Bitte sende die Nachricht noch einmal.",
                 "抱歉，出了点问题，没能回答这条消息，请再发一次。",
@@ -161,7 +169,9 @@ impl Language {
                 "Ich bin {name}. Schreib mir einfach.\n/new beginnt ein neues Gespräch\n/stop beendet, was ich gerade tue\n/status sagt, was ich gerade tue"
             ),
             Self::Chinese => {
-                format!("我是 {name}，直接给我发消息即可。\n/new 开始新的对话\n/stop 停止当前任务\n/status 查看当前状态")
+                format!(
+                    "我是 {name}，直接给我发消息即可。\n/new 开始新的对话\n/stop 停止当前任务\n/status 查看当前状态"
+                )
             }
         }
     }
@@ -177,7 +187,11 @@ impl Language {
             ),
             Self::German => format!(
                 "{} Dieses Gespräch hat {messages} Nachrichten.",
-                if working { "Ich arbeite gerade an einer Nachricht." } else { "Ich warte auf deine nächste Nachricht." }
+                if working {
+                    "Ich arbeite gerade an einer Nachricht."
+                } else {
+                    "Ich warte auf deine nächste Nachricht."
+                }
             ),
             Self::Chinese => format!(
                 "{}本次对话共有 {messages} 条消息。",

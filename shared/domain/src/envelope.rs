@@ -56,6 +56,9 @@ pub enum Command {
     Status,
     /// Say what can be done here.
     Help,
+    /// A command that this version does not know: it is left to a later version during a rolling deploy.
+    #[serde(other)]
+    Unknown,
 }
 
 /// An event's place among those of its session: platform time, then the platform's own order within it. Compared as

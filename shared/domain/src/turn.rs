@@ -27,6 +27,9 @@ pub enum Outcome {
         /// That event.
         into: EventId,
     },
+    /// An outcome that this version does not know: a later version wrote it.
+    #[serde(other)]
+    Unknown,
 }
 
 /// Why a turn failed for good.
@@ -45,6 +48,9 @@ pub enum Failure {
     TooManySteps,
     /// It was given up by the queue.
     Dead,
+    /// A reason that this version does not know.
+    #[serde(other)]
+    Unknown,
 }
 
 impl Failure {
@@ -58,6 +64,7 @@ impl Failure {
             Self::NoAnswer => "no_answer",
             Self::TooManySteps => "too_many_steps",
             Self::Dead => "dead",
+            Self::Unknown => "unknown",
         }
     }
 }

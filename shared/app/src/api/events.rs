@@ -7,11 +7,11 @@ use turnlock_domain::commit::{CommittedTurn, Marker};
 use turnlock_domain::event::MessageKind;
 use turnlock_domain::ids::EventId;
 use turnlock_domain::session::{SessionKey, encode_part};
-use turnlock_domain::turn::Outcome;
 use turnlock_store::StoreError;
 use turnlock_store::gateway::GatewayEvent;
 
 use super::{Api, Scope, not_found};
+use crate::turn::final_of;
 
 /// How far an event is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,26 +70,14 @@ impl Api {
 
     /// The ending of an event that is committed while its final is on its way, or has none of its own.
     async fn committed(&self, marker: Marker) -> Result<Ending, StoreError> {
-        let kind = match marker.outcome() {
-            Outcome::Failed { .. } => MessageKind::Error,
-            Outcome::Answered => MessageKind::Notice,
-            Outcome::Replied | Outcome::Stopped | Outcome::Reset | Outcome::Merged { .. } => MessageKind::Final,
-        };
         let (generation, first, messages) = marker.range();
         let turn = match messages {
             0 => None,
             _ => self.store.turn(&marker.session().clone(), generation, first).await?,
         };
         let turn = CommittedTurn::from_stored(marker, &turn.map(|turn| turn.messages).unwrap_or_default());
-        let language = self.admission.language;
-        // As its final will say it: a turn without messages is answered by its outcome.
-        let text = match turn.marker().outcome() {
-            _ if !turn.reply().is_empty() => turn.reply().to_owned(),
-            Outcome::Reset => language.new_conversation(),
-            Outcome::Failed { reason } => language.failed(*reason),
-            Outcome::Stopped => language.stopped(),
-            Outcome::Replied | Outcome::Answered | Outcome::Merged { .. } => String::new(),
-        };
+        // As its final will say it.
+        let (kind, text) = final_of(&turn, self.admission.language);
         Ok(Ending { text, kind })
     }
 }

@@ -12,8 +12,8 @@ use turnlock_domain::ids::EventId;
 use turnlock_domain::session::SessionKey;
 use turnlock_domain::time::Millis;
 use turnlock_domain::turn::{Failure, Outcome, Owed, Usage};
-use turnlock_store::sessions::{Acquire, Acquired, Head, HeadChange, LEASE_MARGIN, Lock};
 use turnlock_store::StoreError;
+use turnlock_store::sessions::{Acquire, Acquired, Head, HeadChange, LEASE_MARGIN, Lock};
 
 use super::lease::Lease;
 use super::{Agent, Receive};
@@ -126,8 +126,7 @@ impl Agent {
             owed: vec![Owed::Final],
             at: self.store.clock().now_ms(),
         };
-        let change =
-            HeadChange { tool_calls: head.tool_calls, introduced: head.introduced, ..HeadChange::default() };
+        let change = HeadChange { tool_calls: head.tool_calls, introduced: head.introduced, ..HeadChange::default() };
         let write = async |draft: &Draft| -> Result<Written<_>, StoreError> {
             self.store.commit(draft, &lock, None, &change).await
         };

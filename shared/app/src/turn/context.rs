@@ -20,15 +20,15 @@ const SNAPSHOT_EPISODES: usize = 10;
 
 /// What the inference stage works with.
 #[derive(Debug)]
-pub struct Context {
+pub(super) struct Context {
     /// The system prompt.
-    pub system: String,
+    pub(super) system: String,
     /// The conversation before this turn.
-    pub history: Vec<Message>,
+    pub(super) history: Vec<Message>,
     /// The user's message.
-    pub user: Message,
+    pub(super) user: Message,
     /// The steps that were taken already.
-    pub journal: Journal,
+    pub(super) journal: Journal,
 }
 
 /// The memory scope of an event: its chat. A thread shares the memory of its chat; another chat never sees it.
@@ -42,7 +42,7 @@ pub fn scope(event: &InboundEvent) -> String {
 ///
 /// # Errors
 /// Those of the store.
-pub async fn gather(
+pub(super) async fn gather(
     store: &Store,
     settings: &AgentSettings,
     envelope: &Envelope,
@@ -70,10 +70,8 @@ async fn snapshot(store: &Store, head: Option<ScopeHead>) -> Result<String, Stor
     if let Some(snapshot) = head.snapshot.filter(|_| head.snapshot_epoch == head.epoch) {
         return Ok(snapshot);
     }
-    let (facts, episodes) = tokio::try_join!(
-        store.facts(&head.scope, SNAPSHOT_FACTS),
-        store.episodes(&head.scope, SNAPSHOT_EPISODES)
-    )?;
+    let (facts, episodes) =
+        tokio::try_join!(store.facts(&head.scope, SNAPSHOT_FACTS), store.episodes(&head.scope, SNAPSHOT_EPISODES))?;
     let text = memory_text::snapshot(&facts, &episodes);
     store.write_snapshot(&head.scope, &text, head.epoch).await?;
     Ok(text)
@@ -100,7 +98,7 @@ fn system(settings: &AgentSettings, envelope: &Envelope, memory: &str) -> String
 
 /// The event as the user's message. Users' own text is never filtered; media is named by reference.
 #[must_use]
-pub fn user_message(event: &InboundEvent) -> Message {
+pub(super) fn user_message(event: &InboundEvent) -> Message {
     let mut content: Vec<Block> = event.content.iter().filter_map(block).collect();
     if content.is_empty() {
         content.push(Block::text("(an empty message)"));

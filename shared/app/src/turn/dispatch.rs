@@ -45,29 +45,23 @@ impl Dispatch<'_> {
 
     fn final_event(&self, turn: &CommittedTurn, event: &InboundEvent) -> OutboundEvent {
         let marker = turn.marker();
-        let kind = match marker.outcome() {
-            Outcome::Failed { .. } => MessageKind::Error,
-            Outcome::Replied | Outcome::Stopped | Outcome::Reset | Outcome::Answered | Outcome::Merged { .. } => {
-                MessageKind::Final
-            }
-        };
-        let mut out = OutboundEvent::answering(event, "final", kind, self.text(turn));
+        let (kind, text) = final_of(turn, self.language);
+        let mut out = OutboundEvent::answering(event, "final", kind, text);
         out.turn = Some(marker.event_id().clone());
         out.revision = Revision { fence: marker.fence(), sequence: Revision::FINAL };
         out.metadata.insert("outcome".to_owned(), json!(marker.outcome()));
         out
     }
+}
 
-    /// A turn without messages is answered by its outcome.
-    fn text(&self, turn: &CommittedTurn) -> String {
-        if !turn.reply().is_empty() {
-            return turn.reply().to_owned();
-        }
-        match turn.marker().outcome() {
-            Outcome::Reset => self.language.new_conversation(),
-            Outcome::Failed { reason } => self.language.failed(*reason),
-            Outcome::Stopped => self.language.stopped(),
-            Outcome::Replied | Outcome::Answered | Outcome::Merged { .. } => String::new(),
-        }
-    }
+/// What people are told of a committed turn: its reply, or, where it has no messages, its outcome.
+pub(crate) fn final_of(turn: &CommittedTurn, language: Language) -> (MessageKind, String) {
+    let (kind, instead) = match turn.marker().outcome() {
+        Outcome::Failed { reason } => (MessageKind::Error, language.failed(*reason)),
+        Outcome::Reset => (MessageKind::Final, language.new_conversation()),
+        Outcome::Stopped => (MessageKind::Final, language.stopped()),
+        Outcome::Answered => (MessageKind::Notice, String::new()),
+        Outcome::Replied | Outcome::Merged { .. } | Outcome::Unknown => (MessageKind::Final, String::new()),
+    };
+    (kind, if turn.reply().is_empty() { instead } else { turn.reply().to_owned() })
 }

@@ -22,12 +22,7 @@ pub(super) struct Frames<'a> {
 
 impl<'a> Frames<'a> {
     /// Frames of the turn that `event` caused, under `fence`.
-    pub(super) fn new(
-        outbound: &'a Arc<dyn Queue>,
-        event: &'a InboundEvent,
-        fence: u64,
-        interval: Duration,
-    ) -> Self {
+    pub(super) fn new(outbound: &'a Arc<dyn Queue>, event: &'a InboundEvent, fence: u64, interval: Duration) -> Self {
         Self { outbound, event, fence, interval, sequence: 0, last: None }
     }
 

@@ -406,8 +406,7 @@ fn partial(text: &str) -> Answer {
 /// Partial calls of an answer that was cut are never run or stored.
 fn ended(mut progress: Progress, answer: Answer, ending: Ending) -> End {
     progress.said.cut = answer.stop == StopReason::MaxTokens;
-    progress.said.answer =
-        answer.content.into_iter().filter(|block| !matches!(block, Block::ToolUse { .. })).collect();
+    progress.said.answer = answer.content.into_iter().filter(|block| !matches!(block, Block::ToolUse { .. })).collect();
     End::Ended(progress.said, ending)
 }
 

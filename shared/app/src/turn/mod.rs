@@ -32,6 +32,7 @@ use turnlock_tools::Registry;
 
 pub use context::scope;
 pub use dispatch::Dispatch;
+pub(crate) use dispatch::final_of;
 pub(crate) use response::MAX_FAILURES;
 
 use acquire::{Taken, age};
@@ -240,6 +241,9 @@ impl Agent {
         if let Some(ending) = self.settled_without_model(receive, head) {
             return self.respond(receive, (lock, head), &Said::default(), ending, &scope).await;
         }
+        if receive.envelope.command == Some(Command::Unknown) {
+            return Ok(Err(Unsettled::Back { after: None, reset: true }));
+        }
         if receive.envelope.command == Some(Command::New) {
             let (draft, change) = response::reset(&receive.envelope, head, lock, self.store.clock().now_ms());
             return self.commit(receive, lock, draft, change, head, None).await;
@@ -413,7 +417,9 @@ impl Agent {
             Outcome::Failed { reason } => (EventOutcome::Failed, reason.as_str()),
             Outcome::Stopped => (EventOutcome::Committed, "stopped"),
             Outcome::Reset => (EventOutcome::Committed, "reset"),
-            Outcome::Replied | Outcome::Answered | Outcome::Merged { .. } => (EventOutcome::Committed, ""),
+            Outcome::Replied | Outcome::Answered | Outcome::Merged { .. } | Outcome::Unknown => {
+                (EventOutcome::Committed, "")
+            }
         };
         let channel = receive.envelope.event.channel;
         journal_line::event(marker.event_id(), Some(marker.session()), channel, outcome, reason, head.attempts);

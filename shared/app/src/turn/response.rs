@@ -23,24 +23,24 @@ pub(crate) const MAX_FAILURES: u32 = 3;
 
 /// What the inference stage hands over.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Said {
+pub(super) struct Said {
     /// The turn's messages after the user's: tool uses and their results, in pairs. Text of thinking tags is out.
-    pub steps: Vec<Message>,
+    pub(super) steps: Vec<Message>,
     /// The last answer's blocks, as the model gave them.
-    pub answer: Vec<Block>,
+    pub(super) answer: Vec<Block>,
     /// Whether the answer hit its length limit.
-    pub cut: bool,
+    pub(super) cut: bool,
     /// Tokens used.
-    pub usage: Usage,
+    pub(super) usage: Usage,
     /// Tools called.
-    pub tool_calls: u32,
+    pub(super) tool_calls: u32,
     /// Whether the model's text begins inside its reasoning.
-    pub starts_in_reasoning: bool,
+    pub(super) starts_in_reasoning: bool,
 }
 
 /// How the inference stage ended, as far as the response stage is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub(super) enum Ending {
     /// The model answered.
     Answered,
     /// A stop ended it.
@@ -51,7 +51,7 @@ pub enum Ending {
 
 /// Builds the draft of a turn, and what else changes on the head with it.
 #[must_use]
-pub fn draft(
+pub(super) fn draft(
     settings: &AgentSettings,
     envelope: &Envelope,
     (head, lock): (&Head, &Lock),
@@ -88,7 +88,7 @@ pub fn draft(
 
 /// The draft of a reset: no messages, the next generation.
 #[must_use]
-pub fn reset(envelope: &Envelope, head: &Head, lock: &Lock, now: Millis) -> (Draft, HeadChange) {
+pub(super) fn reset(envelope: &Envelope, head: &Head, lock: &Lock, now: Millis) -> (Draft, HeadChange) {
     let draft = Draft {
         event_id: envelope.event.event_id.clone(),
         session: lock.session.clone(),
