@@ -6,7 +6,9 @@
 //! | [`faults`] | what can go wrong between a process and the store, the queues and the platforms |
 //! | [`fakes`] | Telegram, Slack and webhook receivers in memory |
 //! | [`script`] | replay files, read and checked |
+//! | [`output`] | what a replay shows: the object, expectations, the transcript |
 
 pub mod fakes;
 pub mod faults;
+pub mod output;
 pub mod script;

@@ -11,6 +11,7 @@ mod line;
 mod platform;
 mod session;
 mod text;
+mod tool;
 
 use std::fmt;
 
@@ -19,10 +20,11 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 pub use self::deliver::{Body, Deliver, Request, Sign};
-pub use self::line::{ChatType, Feature, FileLine, Header, Invoke, Line, Policy, Risk, Say, Tap, ToolAnswer, ToolLine};
+pub use self::line::{ChatType, Feature, FileLine, Header, Invoke, Line, Say, Tap};
 pub use self::platform::PlatformLine;
 pub use self::session::SessionLine;
 pub use self::text::Text;
+pub use self::tool::{Policy, Risk, ToolAnswer, ToolLine};
 
 /// A replay file.
 #[derive(Debug, Clone, PartialEq)]
