@@ -13,7 +13,7 @@ use turnlock_domain::message::{Block, Message, Role};
 use turnlock_domain::thinking::{self, ThinkingFilter};
 use turnlock_domain::turn::Failure;
 use turnlock_models::{Answer, Assembler, Model, ModelError, ModelEvent, ModelRequest, Purpose, StopReason, ToolSpec};
-use turnlock_store::journal::{CallOutcome, CallResult, ResultSlot, Step, StepWritten};
+use turnlock_store::journal::{CallOutcome, CallResult, Journal, ResultSlot, Step, StepWritten};
 use turnlock_store::sessions::Lock;
 use turnlock_store::{Store, StoreError};
 use turnlock_tools::{Registry, ToolContext, ToolOutcome};
@@ -36,6 +36,10 @@ const MODEL_MARGIN: Duration = Duration::from_secs(60);
 const END_MARGIN: Duration = Duration::from_secs(10);
 /// How long a stream may be silent.
 const SILENCE: Duration = Duration::from_secs(120);
+
+/// What the model is told of a call that a dead worker may have started.
+const UNKNOWN: &str = "This call was started, then interrupted: whether it took effect is unknown. Do not assume \
+                       either; check if you can, or tell the user.";
 
 /// How the stage ended.
 #[derive(Debug)]
@@ -98,23 +102,34 @@ impl Inference<'_> {
     pub(super) async fn run(mut self) -> Result<End, InferenceError> {
         let mut progress = Progress::default();
         progress.said.starts_in_reasoning = self.model.capabilities().starts_in_reasoning;
+        match self.go(&mut progress).await {
+            Err(InferenceError::Model(error)) if !error.is_retryable() => {
+                let (event_id, session) = (&self.lock.event, &self.lock.session);
+                tracing::error!(%event_id, %session, %error, "the model refuses the request of event {event_id}");
+                Ok(End::Ended(progress.said, Ending::Failed(Failure::ModelRefused)))
+            }
+            end => end,
+        }
+    }
+
+    async fn go(&mut self, progress: &mut Progress) -> Result<End, InferenceError> {
         for step in &self.context.journal.steps {
             progress.said.usage.add(step.usage);
-            if let Some(end) = self.take_step(&mut progress, step.step, step.output.clone(), &[], true).await? {
+            if let Some(end) = self.take_step(progress, step.step, step.output.clone(), &[], true).await? {
                 return Ok(end);
             }
         }
         loop {
-            if let Some(end) = self.may_go_on(&mut progress).await? {
+            if let Some(end) = self.may_go_on(progress).await? {
                 return Ok(end);
             }
-            let answer = match self.ask(&progress).await? {
+            let answer = match self.ask(progress).await? {
                 Asked::Answer(answer) => answer,
-                Asked::Stopped(partial) => return Ok(ended(progress, partial, Ending::Stopped)),
+                Asked::Stopped(partial) => return Ok(ended(std::mem::take(progress), partial, Ending::Stopped)),
                 Asked::LockLost => return Ok(End::LockLost),
             };
             progress.said.usage.add(answer.usage);
-            if let Some(end) = self.take_answer(&mut progress, answer).await? {
+            if let Some(end) = self.take_answer(progress, answer).await? {
                 return Ok(end);
             }
         }
@@ -137,7 +152,8 @@ impl Inference<'_> {
             }
         }
         let left = self.deadline.saturating_duration_since(Instant::now());
-        Ok((left < MODEL_MARGIN).then_some(End::HandBack { after: None, progress: progress.stepped }))
+        Ok((left < MODEL_MARGIN)
+            .then_some(End::HandBack { after: progress.stepped.then_some(Duration::ZERO), progress: progress.stepped }))
     }
 
     /// An answer is the end of the stage, or a step.
@@ -174,8 +190,8 @@ impl Inference<'_> {
         match self.store.write_step(self.lock, &self.envelope.position, &step, self.lease.length()).await? {
             StepWritten::Written => self.lease.renewed(asked_at),
             StepWritten::Stopped => {
-                let said = std::mem::take(&mut progress.said);
-                return Ok(Some(End::Ended(said, Ending::Stopped)));
+                let said = partial(&Message::new(Role::Assistant, step.output).text());
+                return Ok(Some(ended(std::mem::take(progress), said, Ending::Stopped)));
             }
             StepWritten::LockLost => return Ok(Some(End::LockLost)),
         }
@@ -208,7 +224,10 @@ impl Inference<'_> {
                 Some(result) => result.clone(),
                 None => {
                     if self.lease.left() < TOOL_MARGIN {
-                        return Ok(Some(End::HandBack { after: None, progress: progress.stepped }));
+                        return Ok(Some(End::HandBack {
+                            after: progress.stepped.then_some(Duration::ZERO),
+                            progress: progress.stepped,
+                        }));
                     }
                     let error = bad.iter().find(|(bad, _)| bad == id).map(|(_, error)| error.as_str());
                     self.run_call(&call, error).await?
@@ -231,11 +250,7 @@ impl Inference<'_> {
         let keyed = known.is_some_and(|tool| tool.keyed);
         let result = match (bad, call) {
             (Some(error), _) => error_result(CallOutcome::Error, error),
-            (None, call) if call.resumed && !keyed => error_result(
-                CallOutcome::Unknown,
-                "This call was started, then interrupted: whether it took effect is unknown. Do not assume either; \
-                 check if you can, or tell the user.",
-            ),
+            (None, call) if call.resumed && !keyed => error_result(CallOutcome::Unknown, UNKNOWN),
             (None, call) if call.times >= REFUSED_FROM => error_result(
                 CallOutcome::Refused,
                 "This call was made three times already with the same arguments. Use the earlier results or try \
@@ -357,6 +372,26 @@ impl Inference<'_> {
         }
         Ok(if head.stops(&self.envelope.position) { Flags::Stopped } else { Flags::GoOn })
     }
+}
+
+/// What a turn had done before it was ended without its model: the journal's steps, each call with what became of it.
+pub(super) fn journalled(journal: &Journal, starts_in_reasoning: bool) -> Said {
+    let mut said = Said { starts_in_reasoning, ..Said::default() };
+    for step in &journal.steps {
+        said.usage.add(step.usage);
+        let mut results = Vec::new();
+        for (index, block) in (0..).zip(step.output.iter().filter(|block| matches!(block, Block::ToolUse { .. }))) {
+            let Block::ToolUse { id, .. } = block else { continue };
+            let result = journal.results.get(&(step.step, index)).cloned();
+            let result = result.unwrap_or_else(|| error_result(CallOutcome::Unknown, UNKNOWN));
+            said.tool_calls += 1;
+            let CallResult { content, is_error, .. } = result;
+            results.push(Block::ToolResult { tool_use_id: id.clone(), content, is_error });
+        }
+        said.steps.push(Message::new(Role::Assistant, step.output.clone()));
+        said.steps.push(Message::new(Role::User, results));
+    }
+    said
 }
 
 enum Flags {

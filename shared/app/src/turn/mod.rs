@@ -37,7 +37,7 @@ pub(crate) use response::MAX_FAILURES;
 
 use acquire::{Taken, age};
 use frames::Frames;
-use inference::{End, Inference, InferenceError};
+use inference::{End, Inference, InferenceError, journalled};
 use lease::{Lease, VISIBILITY, renewing};
 use response::{Ending, Said};
 
@@ -239,7 +239,11 @@ impl Agent {
             return self.committed_before(receive, lock, marker).await.map(Ok);
         }
         if let Some(ending) = self.settled_without_model(receive, head) {
-            return self.respond(receive, (lock, head), &Said::default(), ending, &scope).await;
+            let said = match head.step {
+                0 => Said::default(),
+                _ => journalled(&self.store.journal(&lock.session, &lock.event).await?, false),
+            };
+            return self.respond(receive, (lock, head), &said, ending, &scope).await;
         }
         if receive.envelope.command == Some(Command::Unknown) {
             return Ok(Err(Unsettled::Back { after: None, reset: true }));
@@ -334,26 +338,22 @@ impl Agent {
         inference.run().await
     }
 
-    /// A model's failure is a hand-back (throttled: no attempt) or, if trying again cannot help, the turn's outcome.
+    /// A model that failed for now is a hand-back; throttled is no attempt.
     fn sort(&self, receive: &Receive<'_>, end: Result<End, InferenceError>) -> Result<End, StoreError> {
         let error = match end {
             Ok(end) => return Ok(end),
             Err(InferenceError::Store(error)) => return Err(error),
             Err(InferenceError::Model(error)) => error,
         };
-        let event_id = &receive.envelope.event.event_id;
-        if error.is_retryable() {
-            tracing::warn!(%event_id, session = %receive.session, error = error.kind(), "the model failed; the turn is tried again");
-            let throttled = matches!(error, ModelError::Throttled { .. });
-            let after = match error.retry_after() {
-                Some(after) => Some(after.min(LONGEST_BACKOFF)),
-                None if throttled => Some(backoff(receive.record.receive_count)),
-                None => None,
-            };
-            return Ok(End::HandBack { after, progress: throttled });
-        }
-        tracing::error!(%event_id, session = %receive.session, error = %error, "the model refuses the request");
-        Ok(End::Ended(Said::default(), Ending::Failed(Failure::ModelRefused)))
+        let (event_id, session) = (&receive.envelope.event.event_id, &receive.session);
+        tracing::warn!(%event_id, %session, error = error.kind(), "the model failed; event {event_id} is tried again");
+        let throttled = matches!(error, ModelError::Throttled { .. });
+        let after = match error.retry_after() {
+            Some(after) => Some(after.min(LONGEST_BACKOFF)),
+            None if throttled => Some(backoff(receive.record.receive_count)),
+            None => None,
+        };
+        Ok(End::HandBack { after, progress: throttled })
     }
 
     async fn respond(
