@@ -1,0 +1,3 @@
+//! Whole flows through the handlers, a module a flow.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests, too")]

@@ -1,0 +1,3 @@
+//! Rules that the code is held to by reading it.
+
+mod response_stage;
