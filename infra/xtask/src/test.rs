@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 
 use crate::cargo::Program;
 use crate::progress;
@@ -15,7 +15,7 @@ use crate::progress;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Which tests
-    #[arg(value_parser = PossibleValuesParser::new(SUITES.map(|suite| suite.name)), default_value = SUITES[0].name)]
+    #[arg(value_parser = PossibleValuesParser::new(SUITES.map(|suite| PossibleValue::new(suite.name).help(suite.about))), default_value = SUITES[0].name)]
     suite: String,
     /// Passed on to the runner: names of tests, its own options
     #[arg(last = true)]
@@ -25,11 +25,15 @@ pub(crate) struct Arguments {
 /// A set of tests that is run as one.
 struct Suite {
     name: &'static str,
+    about: &'static str,
     run: fn(&Folder, &[OsString]) -> anyhow::Result<()>,
 }
 
 /// Every suite, the usual one first.
-const SUITES: [Suite; 2] = [Suite { name: "all", run: all }, Suite { name: "crash", run: crash }];
+const SUITES: [Suite; 2] = [
+    Suite { name: "all", about: "Every test", run: all },
+    Suite { name: "crash", about: "The host under load, killed 50 times", run: crash },
+];
 
 /// How often the long crash suite kills the host; the test itself kills it ten times.
 const KILLS: &str = "50";
@@ -58,6 +62,7 @@ fn all(folder: &Folder, rest: &[OsString]) -> anyhow::Result<()> {
 
 /// The host under load, killed many times; the seeds are printed.
 fn crash(folder: &Folder, rest: &[OsString]) -> anyhow::Result<()> {
+    folder.program("build --locked --package turnlock").run()?;
     let test = "test --locked --package turnlock-tests --test crash -- --nocapture kill";
     folder.program(test).arguments(rest).variable("TURNLOCK_TEST_KILLS", KILLS).run()
 }

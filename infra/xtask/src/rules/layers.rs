@@ -46,6 +46,7 @@ const LAYERS: &[Layer] = &[
     ),
     Layer { package: "turnlock-replay", knows: Knows::Shared, tests_know: &[] },
     Layer { package: "turnlock", knows: Knows::Shared, tests_know: &[] },
+    Layer { package: "turnlock-bench", knows: Knows::Shared, tests_know: &[] },
     Layer { package: "turnlock-tests", knows: Knows::Shared, tests_know: &[] },
     layer("xtask", &[], &[]),
 ];
@@ -70,7 +71,7 @@ const HELD: &[Held] = &[
     },
     Held {
         name: "aws-*",
-        holders: &["turnlock-store", "turnlock-embedded", "turnlock-replay"],
+        holders: &["turnlock-store", "turnlock-embedded", "turnlock-replay", "turnlock-bench"],
         test_holders: &["turnlock-tests"],
         reason: "only what stands under the SDK's client knows its parts",
     },
@@ -106,13 +107,13 @@ const HELD: &[Held] = &[
     },
     Held {
         name: "anyhow",
-        holders: &["turnlock", "xtask"],
+        holders: &["turnlock", "turnlock-bench", "xtask"],
         test_holders: &["turnlock-tests"],
         reason: "a library's errors have a variant for each step that fails",
     },
     Held {
         name: "clap",
-        holders: &["turnlock", "xtask", "turnlock-tests"],
+        holders: &["turnlock", "turnlock-bench", "xtask"],
         test_holders: &[],
         reason: "only programs have a command line",
     },
