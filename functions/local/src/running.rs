@@ -22,6 +22,8 @@ use crate::{machine, platforms};
 
 /// How long work in progress may take to end; what does not end goes on at the next start.
 const DRAIN: Duration = Duration::from_secs(10);
+/// How long answers may take to leave when the work behind them is done.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
 /// A host that listens. Nothing is worked on before [`Running::work`] is polled.
 pub(crate) struct Running {
@@ -87,9 +89,14 @@ impl Running {
             ended = &mut server => return ended.context("the HTTP server ended"),
         }
         self.closing.send_replace(true);
-        // Requests that wait for their answer get it, if it comes in time.
-        let answered = async { drop(tokio::time::timeout(DRAIN, server).await) };
-        tokio::join!(self.host.stop(DRAIN), answered);
+        let stopped = self.host.stop(DRAIN);
+        tokio::pin!(stopped);
+        tokio::select! {
+            biased;
+            // Nothing more is answered then: whoever still waits for a reply finds it after the next start.
+            () = &mut stopped => drop(tokio::time::timeout(LAST_ANSWERS, server).await),
+            _ = &mut server => stopped.await,
+        }
         Ok(())
     }
 }

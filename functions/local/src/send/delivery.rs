@@ -110,8 +110,7 @@ fn renew_update(update: &mut Value, now: Timestamp) {
 }
 
 fn renew_event(request: &mut Value, now: Timestamp, fresh: &str) {
-    let ts =
-        format!("{}.{:06}", now.as_second(), now.subsec_microsecond() + 1000 * i32::from(now.subsec_millisecond()));
+    let ts = format!("{}.{:06}", now.as_second(), now.as_microsecond().rem_euclid(1_000_000));
     request["event_id"] = json!(format!("Ev{}", fresh.to_uppercase()));
     request["event_time"] = json!(now.as_second());
     if let Some(event) = request.get_mut("event") {

@@ -10,40 +10,46 @@ use turnlock_domain::session::encode_part;
 use crate::client::Client;
 use crate::console;
 
-/// How long a reply may take to begin.
-const WITHIN: Duration = Duration::from_secs(10);
+/// How long the stand-in's reply may take to begin.
+const CHAT_WITHIN: Duration = Duration::from_secs(3);
+/// How long a reply may take that can be asked for; a real model may give it.
+const EVENT_WITHIN: Duration = Duration::from_secs(25);
 /// How long after a message another one may still belong to the same reply.
 const QUIET: Duration = Duration::from_millis(400);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 type Chats = BTreeMap<String, Vec<String>>;
 
-/// The chats before a delivery.
-pub(super) struct Before(Chats);
+/// The demo before a delivery.
+pub(super) struct Before {
+    chats: Chats,
+    last_event: u64,
+}
 
 impl Before {
-    /// The chats as they are now.
+    /// The demo as it is now.
     pub(super) async fn look(client: &Client) -> anyhow::Result<Self> {
-        Ok(Self(chats(client).await?))
+        let (_, last_event) = events(client, 0).await?;
+        Ok(Self { chats: chats(client).await?, last_event })
     }
 
-    /// Waits for something new in the chats and shows it.
-    pub(super) async fn show_chats(self, client: &Client) -> anyhow::Result<()> {
-        let until = Instant::now() + WITHIN;
-        let mut shown = self.0;
+    /// Waits for something new and shows it: messages in chats, and events that are not answered.
+    pub(super) async fn show_chats(mut self, client: &Client) -> anyhow::Result<()> {
+        let until = Instant::now() + CHAT_WITHIN;
         let mut last_news = None;
         while last_news.map_or(Instant::now() < until, |at: Instant| at.elapsed() < QUIET) {
             sleep(LOOK_AGAIN).await;
             let now = chats(client).await?;
-            if show_new(&shown, &now) {
+            let (events, last_event) = events(client, self.last_event).await?;
+            if show_messages(&self.chats, &now) | show_unanswered(&events) {
                 last_news = Some(Instant::now());
             }
-            shown = now;
+            self = Self { chats: now, last_event };
         }
         if last_news.is_none() {
             console::line(
-                "Nothing new in any chat. A delivery that came before changes nothing (--as-new makes it a new one), and \
-                 not every kind of delivery is answered; the host's log says which it was.",
+                "Nothing new in any chat: this delivery has come before, and a redelivery changes nothing. --as-new makes \
+                 it a new one.",
             );
         }
         Ok(())
@@ -51,7 +57,7 @@ impl Before {
 }
 
 /// Shows the messages that were not there; whether there were any.
-fn show_new(before: &Chats, now: &Chats) -> bool {
+fn show_messages(before: &Chats, now: &Chats) -> bool {
     let mut any = false;
     for (chat, messages) in now {
         let known = before.get(chat).map_or(0, Vec::len);
@@ -61,6 +67,24 @@ fn show_new(before: &Chats, now: &Chats) -> bool {
         }
     }
     any
+}
+
+/// Shows the events that have no turn; whether there were any.
+fn show_unanswered(events: &[Value]) -> bool {
+    let unanswered = events.iter().filter(|event| event["kind"] == "event" && event["outcome"] != "committed");
+    let mut any = false;
+    for event in unanswered {
+        let text = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
+        console::line(format_args!("\nEvent {} is {}: {}", text("event_id"), text("outcome"), text("reason")));
+        any = true;
+    }
+    any
+}
+
+/// The events after a number, and the number of the last one.
+async fn events(client: &Client, after: u64) -> anyhow::Result<(Vec<Value>, u64)> {
+    let answer = client.get(&format!("/demo/events?after={after}")).await?.unwrap_or_default();
+    Ok((answer["events"].as_array().cloned().unwrap_or_default(), answer["last"].as_u64().unwrap_or_default()))
 }
 
 async fn chats(client: &Client) -> anyhow::Result<Chats> {
@@ -78,7 +102,7 @@ pub(super) async fn event(client: &Client, answer: &str) -> anyhow::Result<()> {
     let answer: Value = serde_json::from_str(answer).unwrap_or_default();
     let Some(id) = answer["event_id"].as_str() else { return Ok(()) };
     let path = format!("/v1/events/{}", encode_part(id));
-    let until = Instant::now() + WITHIN;
+    let until = Instant::now() + EVENT_WITHIN;
     loop {
         let event = client.get(&path).await?.unwrap_or_default();
         if event["status"] == "done" {

@@ -14,6 +14,8 @@ async fn a_recorded_telegram_update_is_answered_in_its_chat() {
     assert!(shown.contains("200 OK") && shown.contains("telegram:main:1000001 shows:"), "{shown}");
     assert!(shown.contains("You said: hello, what is 2+2?"), "{shown}");
 
+    let again = place.run(&send);
+    assert!(out(&again).contains("--as-new"), "a redelivery changes nothing: {again:?}");
     let as_new = place.run(&[&send[..], &["--as-new"]].concat());
     assert!(out(&as_new).contains("You said"), "{as_new:?}");
     let chats = host.get("/demo/chats").await;
@@ -28,6 +30,7 @@ async fn recorded_deliveries_of_the_other_channels_are_answered() {
     let message = place.path("message.json");
     for (file, channel, expected) in [
         (fixture("slack/fixtures/dm.json"), "slack", "slack:main:D0DM"),
+        (fixture("telegram/fixtures/group_chatter.json"), "telegram", "ignored: not_addressed"),
         (fixture("webhook/fixtures/alert.json"), "webhook", "You said"),
         (message, "gateway", "You said: over the API"),
     ] {

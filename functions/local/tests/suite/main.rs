@@ -1,5 +1,7 @@
 //! The binary from outside: a real process on a port of its own, in a directory of its own.
 
+#![expect(clippy::unwrap_used, reason = "the helpers of these tests, too")]
+
 mod chat;
 mod commands;
 mod demo;
