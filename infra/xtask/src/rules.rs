@@ -38,6 +38,7 @@ const RULES: &[Rule] = &[
     Rule { holds: "no snapshot waits for review", check: files::snapshots },
     Rule { holds: "no file names a path of one machine", check: files::machine_paths },
     Rule { holds: "links between documents lead somewhere", check: documents::links },
+    Rule { holds: "documents name files that are there", check: documents::paths },
     Rule { holds: "the code map has every package", check: documents::code_map },
 ];
 

@@ -56,6 +56,34 @@ fn exists(repository: &Repository, file: &File, target: &str) -> bool {
     repository.files.iter().any(|file| Path::new(&file.path).starts_with(&path))
 }
 
+/// A file or folder that a document names in backticks is there: `host/src/routes.rs`, `shared/store/`, `keys.rs`.
+pub(super) fn paths(repository: &Repository) -> anyhow::Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    for file in repository.files.iter().filter(|file| file.path.ends_with(".md")) {
+        for (number, line) in prose(&file.text) {
+            for path in line.split('`').skip(1).step_by(2).filter(|text| is_path(text)) {
+                if !repository.files.iter().any(|file| has_path(&file.path, path)) {
+                    let place = format!("{}:{}", file.path, number);
+                    findings.push(Finding::new(place, format!("there is no `{path}`"), "name what is there now"));
+                }
+            }
+        }
+    }
+    Ok(findings)
+}
+
+/// Whether `text` is a Rust file or a folder of ours; what has a gap (`<name>`, `*`) or is made at run time is not.
+fn is_path(text: &str) -> bool {
+    let is_plain = text.chars().all(|character| character.is_ascii_alphanumeric() || "/_-.".contains(character));
+    is_plain && (text.ends_with(".rs") || text.ends_with('/')) && !text.starts_with(['/', '.']) && text != "target/"
+}
+
+/// Whether `path` is, from some folder on, the whole of `file` or a folder of it.
+fn has_path(file: &str, path: &str) -> bool {
+    let (file, path) = (format!("/{file}"), format!("/{path}"));
+    file.ends_with(&path) || (path.ends_with('/') && file.contains(&path))
+}
+
 /// The code map names the folder of every package.
 pub(super) fn code_map(repository: &Repository) -> anyhow::Result<Vec<Finding>> {
     let map = repository.files.iter().find(|file| file.path == CODE_MAP).map_or("", |file| file.text.as_str());
@@ -77,6 +105,13 @@ mod tests {
         let text = "[a](../b.rs) [b](src/) [c](https://c.example/x) [d](#d)\n[e](b.rs) [f](../b.rs#e)\n```\n[g](nowhere)\n```\n";
         let findings = links(&with_files(&[("a/README.md", text), ("b.rs", ""), ("a/src/lib.rs", "")])).unwrap();
         assert_eq!(places(&findings), ["a/README.md:2"]);
+    }
+
+    #[test]
+    fn paths_that_lead_nowhere_are_named() {
+        let text = "`shared/a/src/lib.rs` `a/src/` `lib.rs`\n`b.rs`\n`src/a/`\n`x/<name>/` `/v1/` `.turnlock/` `fn f()` `rs`\n";
+        let findings = paths(&with_files(&[("README.md", text), ("shared/a/src/lib.rs", "")])).unwrap();
+        assert_eq!(places(&findings), ["README.md:2", "README.md:3"]);
     }
 
     #[test]

@@ -31,7 +31,7 @@ const LAYERS: &[Layer] = &[
     layer("turnlock-config", &["domain"], &[]),
     layer("turnlock-store", &["clock", "domain"], &["embedded"]),
     layer("turnlock-queue", &["clock", "domain"], &[]),
-    layer("turnlock-models", &["clock", "domain"], &[]),
+    layer("turnlock-models", &["domain"], &[]),
     layer("turnlock-channels", &["clock", "domain"], &[]),
     layer("turnlock-tools", &["domain", "store"], &["clock", "embedded"]),
     layer(
