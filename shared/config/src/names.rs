@@ -11,6 +11,7 @@ pub const ALL: &[&str] = &[CONFIG, LOG];
 
 /// The value of an environment variable; one that is not Unicode counts as absent.
 #[must_use]
+#[expect(clippy::disallowed_methods, reason = "this is the place")]
 pub fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }

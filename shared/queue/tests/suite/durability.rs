@@ -34,6 +34,7 @@ async fn messages_receipts_and_duplicates_survive_a_reopening() {
 
 /// The first process of [`messages_survive_kill_9`]: sends, receives one, says so and hangs. An ordinary run passes by.
 #[tokio::test(start_paused = true)]
+#[expect(clippy::disallowed_methods, reason = "only so is it told that it is the process to be killed")]
 async fn process_that_is_killed() {
     let Some(path) = std::env::var_os(CHILD_FILE).map(PathBuf::from) else { return };
     let queue = open(&path).queue("in").unwrap();
