@@ -39,8 +39,8 @@ use crate::{
 /// What a sender is told to wait when a queue stayed full for the whole publish timeout.
 const FULL_RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// The queues of one file.
-#[derive(Debug)]
+/// The queues of one file. Clones are the same queues.
+#[derive(Debug, Clone)]
 pub struct LocalQueues {
     shared: Arc<Shared>,
     queues: BTreeMap<String, Arc<LocalQueue>>,

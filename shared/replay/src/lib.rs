@@ -6,9 +6,13 @@
 //! | [`faults`] | what can go wrong between a process and the store, the queues and the platforms |
 //! | [`fakes`] | Telegram, Slack and webhook receivers in memory |
 //! | [`script`] | replay files, read and checked |
+//! | [`player`] | plays a script: processes that can die over a world that does not |
 //! | [`output`] | what a replay shows: the object, expectations, the transcript |
 
 pub mod fakes;
 pub mod faults;
 pub mod output;
+pub mod player;
 pub mod script;
+
+pub use player::{FEATURES, Failed, PlayError, Played, play};

@@ -11,6 +11,7 @@
 //! | [`answers`] | scripted answers and rate limits |
 //! | [`telegram`], [`slack`], [`webhook`] | a platform's rules each |
 
+mod accounts;
 pub mod answers;
 pub mod chats;
 pub mod slack;
@@ -31,6 +32,7 @@ use turnlock_clock::Clock;
 use turnlock_domain::event::Channel;
 use turnlock_domain::time::Millis;
 
+pub use self::accounts::Accounts;
 pub use self::answers::{Answer, ScriptedAnswer};
 pub use self::chats::{Button, ChatId, ShownChat, ShownMessage};
 pub use self::slack::SlackApp;
@@ -45,17 +47,6 @@ use self::webhook::Webhook;
 
 /// How many calls and mass mentions are kept.
 pub const MAX_CALLS: usize = 10_000;
-
-/// Our identities, as the platforms know them, by account.
-#[derive(Debug, Clone, Default)]
-pub struct Accounts {
-    /// Our bots.
-    pub telegram: BTreeMap<String, TelegramBot>,
-    /// Our apps.
-    pub slack: BTreeMap<String, SlackApp>,
-    /// The receivers behind our webhook sources.
-    pub webhook: BTreeMap<String, WebhookReceiver>,
-}
 
 /// A call that a platform received.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,0 +1,106 @@
+//! One process over a world that outlives it: dropped at any moment, it has died; built again, it is the next one.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures_util::StreamExt;
+use turnlock_clock::Clock;
+use turnlock_config::Config;
+use turnlock_embedded::EmbeddedDynamoDb;
+use turnlock_host::{Host, HostError, Ports};
+use turnlock_models::{Capabilities, Model, ModelError, ModelRequest, ModelStream, Scripted};
+use turnlock_queue::local::LocalQueues;
+use turnlock_store::Store;
+
+use super::record::Record;
+use super::tools::ScriptedTools;
+use crate::fakes::FakePlatforms;
+use crate::faults::{FaultPlan, Life, in_turn};
+
+/// The name of the table.
+pub(super) const TABLE: &str = "turnlock";
+
+/// What outlives a process.
+pub(super) struct World {
+    pub(super) database: EmbeddedDynamoDb,
+    pub(super) queues: LocalQueues,
+    pub(super) fakes: Arc<FakePlatforms>,
+    pub(super) model: Arc<Scripted>,
+    pub(super) tools: Arc<ScriptedTools>,
+    pub(super) plan: FaultPlan,
+    pub(super) clock: Clock,
+    pub(super) config: Arc<Config>,
+    pub(super) record: Record,
+    pub(super) seed: u64,
+    /// How many processes there have been.
+    pub(super) processes: u64,
+}
+
+/// One process.
+pub(super) struct Process {
+    pub(super) life: Life,
+    pub(super) host: Host,
+}
+
+impl World {
+    /// Starts the next process. Its leases and hidden messages are the dead one's: they run out by themselves.
+    pub(super) fn start(&mut self) -> Result<Process, HostError> {
+        self.processes += 1;
+        let seed = self.seed.wrapping_mul(1_000).wrapping_add(self.processes);
+        let life = self.plan.process();
+        let store = Store::embedded(life.store(self.database.http_client()), TABLE, self.clock.clone(), seed);
+        let (queue_life, record) = (life.clone(), self.record.clone());
+        let ports = Ports {
+            tools: Arc::new(self.tools.registry(&store, &self.clock, &life)),
+            store,
+            queues: self.queues.clone(),
+            wrap: Box::new(move |_, queue| record.noting(queue_life.queue(queue))),
+            around: Some(Arc::new(|event, work| {
+                let event = event.to_owned();
+                Box::pin(async move { in_turn(&event, work).await })
+            })),
+            platforms: life.platform(self.fakes.clone()),
+            model: Arc::new(Gated { inner: self.model.clone(), life: life.clone() }),
+            clock: self.clock.clone(),
+            config: Arc::clone(&self.config),
+            open: false,
+            seed,
+        };
+        Ok(Process { host: Host::new(ports)?, life })
+    }
+
+    /// The table, as nobody's process: without faults and counts.
+    pub(super) fn store(&self) -> Store {
+        Store::embedded(self.database.http_client(), TABLE, self.clock.clone(), u64::MAX)
+    }
+}
+
+/// The model as one process reaches it: a dead one hears nothing of it any more.
+struct Gated {
+    inner: Arc<Scripted>,
+    life: Life,
+}
+
+#[async_trait]
+impl Model for Gated {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        self.inner.capabilities()
+    }
+
+    async fn stream(&self, request: &ModelRequest) -> Result<ModelStream, ModelError> {
+        self.life.gate().await;
+        let life = self.life.clone();
+        let stream = self.inner.stream(request).await?;
+        Ok(Box::pin(stream.then(move |event| {
+            let life = life.clone();
+            async move {
+                life.gate().await;
+                event
+            }
+        })))
+    }
+}
