@@ -1,0 +1,37 @@
+//! What README tells a newcomer to write and to type works.
+
+use std::path::Path;
+
+use turnlock_config::Config;
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+
+fn readme() -> String {
+    std::fs::read_to_string(Path::new(ROOT).join("README.md")).unwrap()
+}
+
+/// The code blocks in `language`.
+fn blocks<'r>(readme: &'r str, language: &str) -> Vec<&'r str> {
+    let fence = format!("```{language}\n");
+    readme.split(&fence).skip(1).filter_map(|rest| rest.split("```").next()).collect()
+}
+
+#[test]
+fn the_configuration_is_one() {
+    let readme = readme();
+    let [block] = blocks(&readme, "toml")[..] else { panic!("one configuration is shown") };
+    let secret = |name: &str| Some(if name.ends_with("BOT_TOKEN") { "1000001:secret" } else { name }.to_owned());
+    let config = Config::parse(block, &secret).unwrap();
+    assert_eq!((config.telegram.len(), config.slack.len(), config.webhook.len(), config.models.len()), (1, 1, 1, 1));
+}
+
+#[test]
+fn the_recorded_deliveries_are_there() {
+    let readme = readme();
+    let commands = blocks(&readme, "console").into_iter().flat_map(str::lines);
+    let files: Vec<&str> = commands.filter_map(|line| line.split_once(" send ")?.1.split(' ').next()).collect();
+    assert_eq!(files.len(), 3);
+    for file in files {
+        assert!(Path::new(ROOT).join(file).is_file(), "{file}");
+    }
+}
