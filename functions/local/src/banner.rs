@@ -2,6 +2,7 @@
 
 use crate::console;
 use crate::data::Announcement;
+use crate::unhurried::WORD;
 
 /// A delivery that anybody who has the sources can play.
 const EXAMPLE: &str = "shared/channels/src/telegram/fixtures/private_text.json";
@@ -20,9 +21,9 @@ This is a demo: a stand-in answers in place of a language model, and stand-ins t
 and Slack. Nothing leaves this machine, and no account is needed.
 
 Try:
-  open {address}                      talk to the agent, watch its events
-  cargo run -- chat                              talk to it in another terminal
-  cargo run -- send {EXAMPLE} --channel telegram
+  open the page               {address}   (begin with \"{WORD}\" to see a reply grow)
+  talk in another terminal    cargo run -- chat
+  play a Telegram message     cargo run -- send {EXAMPLE} --channel telegram
 
 For a real model and real channels write a turnlock.toml (shared/config/turnlock.example.toml has every key).
 "

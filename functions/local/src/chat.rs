@@ -120,6 +120,7 @@ impl<'s> Conversation<'s> {
                 biased;
                 news = events.next() => {
                     if reply.show(news?) {
+                        self.interrupted = false;
                         return Ok(Leaving::No);
                     }
                     continue;

@@ -1,4 +1,4 @@
-//! Puts a host together: store and queues in the data directory, the model, the tools.
+//! Puts a host together: store and queues in the data directory, and what its caller chose.
 
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use turnlock_clock::Clock;
 use turnlock_config::Config;
 use turnlock_embedded::EmbeddedDynamoDb;
 use turnlock_host::{Host, Ports, recovery};
+use turnlock_models::Model;
 use turnlock_queue::local::{LocalQueues, Location};
 use turnlock_store::Store;
 
@@ -22,6 +23,7 @@ pub(crate) async fn host(
     data: &DataDirectory,
     config: Arc<Config>,
     platforms: Arc<dyn PlatformHttp>,
+    model: Arc<dyn Model>,
     open: bool,
 ) -> anyhow::Result<Host> {
     let clock = Clock::system();
@@ -30,7 +32,7 @@ pub(crate) async fn host(
     recover(&queues, &store).await?;
     let ports = Ports {
         tools: Arc::new(turnlock_tools::builtin(&store)),
-        model: turnlock_host::model(&config.models)?,
+        model,
         store,
         queues,
         wrap: Box::new(|_, queue| queue),

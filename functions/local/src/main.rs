@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`serve`], [`chat`], [`send`] | a command each |
 //! | [`setup`], [`data`] | configuration and data directory: who works in it, the demo's secrets |
-//! | [`running`], [`machine`], [`platforms`] | a host that listens, and what it is made of |
+//! | [`running`], [`machine`], [`platforms`], [`unhurried`] | a host that listens, and what it is made of |
 //! | [`http`] | routes, the guard against foreign pages, the page |
 //! | [`client`] | what `chat` and `send` need of a running host |
 //! | [`journal`], [`logs`], [`console`], [`banner`] | what is shown, and to whom |
@@ -26,6 +26,7 @@ mod send;
 mod serve;
 mod setup;
 mod signals;
+mod unhurried;
 
 use std::process::ExitCode;
 

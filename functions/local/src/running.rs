@@ -12,12 +12,14 @@ use tokio::sync::watch;
 use turnlock_channels::http::PlatformHttp;
 use turnlock_config::Config;
 use turnlock_host::Host;
+use turnlock_models::Model;
 
 use crate::data::{Announcement, DirectoryLock, Taking, random_text};
 use crate::failure::Misuse;
 use crate::http::{Demo, Front, Guard, router};
 use crate::journal::Journal;
 use crate::setup::Setup;
+use crate::unhurried::Unhurried;
 use crate::{machine, platforms};
 
 /// How long work in progress may take to end; what does not end goes on at the next start.
@@ -45,14 +47,9 @@ impl Running {
         let config = setup.config()?;
         // Before the store is opened: a port that is taken is the likeliest mistake.
         let listener = listener(listen).await?;
-        let (demo, platforms): (Option<Demo>, Arc<dyn PlatformHttp>) = if setup.is_demo() {
-            let stand_ins = platforms::stand_ins(&config);
-            let demo = Demo { platforms: Arc::clone(&stand_ins), journal: journal.clone() };
-            (Some(demo), stand_ins)
-        } else {
-            (None, platforms::real()?)
-        };
-        let host = Arc::new(machine::host(&setup.data, Arc::clone(&config), platforms, setup.is_demo()).await?);
+        let Outside { demo, platforms, model } = Outside::of(setup, &config, journal)?;
+        let host = machine::host(&setup.data, Arc::clone(&config), platforms, model, setup.is_demo()).await?;
+        let host = Arc::new(host);
         let announcement = Announcement {
             address: format!("http://{}", reachable(listener.local_addr()?)),
             pid: std::process::id(),
@@ -98,6 +95,25 @@ impl Running {
             _ = &mut server => stopped.await,
         }
         Ok(())
+    }
+}
+
+/// What a host talks to: the real thing, or what stands in for it.
+struct Outside {
+    demo: Option<Demo>,
+    platforms: Arc<dyn PlatformHttp>,
+    model: Arc<dyn Model>,
+}
+
+impl Outside {
+    fn of(setup: &Setup, config: &Config, journal: &Journal) -> anyhow::Result<Self> {
+        let model = turnlock_host::model(&config.models)?;
+        if !setup.is_demo() {
+            return Ok(Self { demo: None, platforms: platforms::real()?, model });
+        }
+        let stand_ins = platforms::stand_ins(config);
+        let demo = Demo { platforms: Arc::clone(&stand_ins), journal: journal.clone() };
+        Ok(Self { demo: Some(demo), platforms: stand_ins, model: Arc::new(Unhurried(model)) })
     }
 }
 

@@ -14,6 +14,8 @@ use crate::failure::Misuse;
 const DEFAULT_FILE: &str = "turnlock.toml";
 /// Where the demo listens.
 const DEFAULT_PORT: u16 = 8787;
+/// How often the demo shows a reply that grows: nobody pays for the frames there.
+const DEMO_FRAME_INTERVAL_MS: u32 = 150;
 const DEFAULT_DATA: &str = ".turnlock";
 
 /// What a command works with.
@@ -58,18 +60,23 @@ impl Setup {
     pub(crate) fn config(&self) -> anyhow::Result<Arc<Config>> {
         match &self.configured {
             Some(config) => Ok(Arc::clone(config)),
-            None => Ok(Arc::new(Config::demo(self.data.demo_secrets()?))),
+            None => Ok(demo(self.data.demo_secrets()?)),
         }
     }
 
     /// The configuration of the host that runs here; `None` if a demo has never been started here.
     pub(crate) fn config_of_running(&self) -> anyhow::Result<Option<Arc<Config>>> {
-        let demo = |secrets: DemoSecrets| Arc::new(Config::demo(secrets));
         match &self.configured {
             Some(config) => Ok(Some(Arc::clone(config))),
             None => Ok(self.data.stored_demo_secrets()?.map(demo)),
         }
     }
+}
+
+fn demo(secrets: DemoSecrets) -> Arc<Config> {
+    let mut config = Config::demo(secrets);
+    config.agent.limits.frame_interval_ms = DEMO_FRAME_INTERVAL_MS;
+    Arc::new(config)
 }
 
 fn configuration_file(options: &Options) -> Option<PathBuf> {

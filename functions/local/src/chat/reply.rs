@@ -35,7 +35,8 @@ impl Reply {
 
 /// What to write so that `shown` becomes `text`.
 fn change(shown: &str, text: &str) -> String {
-    if let Some(more) = text.strip_prefix(shown) {
+    // A final is trimmed: that it lost a blank at the end changes nothing that can be seen.
+    if let Some(more) = text.strip_prefix(shown).or_else(|| text.strip_prefix(shown.trim_end_matches(' '))) {
         return more.to_owned();
     }
     let begin = shown.rfind('\n').map_or(0, |end| end + 1);
@@ -55,6 +56,7 @@ mod tests {
             ("", "Hel", "Hel"),
             ("Hel", "Hello", "lo"),
             ("Hello", "Hello", ""),
+            ("Hello ", "Hello\n(stopped)", "\n(stopped)"),
             ("Hello", "Help", "\r\x1b[KHelp"),
             ("a\nbc", "a\nbd\ne", "\r\x1b[Kbd\ne"),
             ("a\nb", "x\nb", "\nx\nb"),

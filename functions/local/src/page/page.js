@@ -148,7 +148,7 @@ function bubble(kind, text) {
 function empty() {
   const hint = document.createElement("p");
   hint.className = "empty";
-  hint.textContent = "Say something. Every message becomes one event, every event at most one committed turn, and the reply appears here while it is written.";
+  hint.textContent = "Say something. Every message becomes one event, every event at most one committed turn, and the reply appears here while it is written. Begin with “slowly” to watch the stand-in write, and to try Stop.";
   log.replaceChildren(hint);
 }
 

@@ -35,6 +35,26 @@ async fn an_answer_streams_as_server_sent_events() {
 }
 
 #[tokio::test]
+async fn a_reply_shows_while_it_is_written_and_stops_when_told_to() {
+    let place = Place::new();
+    let host = place.serve(&[]);
+    let accepted = host.say("s", "slowly tell me a story", "").await;
+    let mut response = host.http.get(host.url(accepted["links"]["stream"].as_str().unwrap())).send().await.unwrap();
+    let mut stream = String::new();
+    while let Some(chunk) = response.chunk().await.unwrap() {
+        let frames = stream.matches("event: frame").count();
+        stream.push_str(std::str::from_utf8(&chunk).unwrap());
+        if frames < 2 && stream.matches("event: frame").count() >= 2 {
+            host.say("s", "/stop", "").await;
+        }
+    }
+    assert!(stream.matches("event: frame").count() >= 2, "{stream}");
+    let done = host.done(&accepted).await;
+    let text = done["message"]["text"].as_str().unwrap();
+    assert!(text.starts_with("You said") && text.ends_with("(stopped)"), "{text}");
+}
+
+#[tokio::test]
 async fn the_page_loads_nothing_from_elsewhere() {
     let place = Place::new();
     let host = place.serve(&[]);

@@ -1,6 +1,6 @@
 //! How a process ends, and what the next one makes of it.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::kit::{Place, Serving, until};
 
@@ -34,59 +34,53 @@ async fn said(host: &Serving, n: usize) -> Vec<Value> {
 #[tokio::test]
 async fn a_kill_in_the_middle_of_a_turn_delays_its_answer_by_no_lease() {
     let place = Place::new();
-    // A model that takes its time: nothing listens at first, so the turn is running when the process dies.
-    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let base_url = format!("http://{}/v1", silent.local_addr().unwrap());
-    let slow = format!("[[models]]\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"{base_url}\"\n");
-    place.write("turnlock.toml", &slow);
     let host = place.serve(&[]);
-    let token = token(&place);
-    let posted = post(&host, &token).await;
-    let (_connection, _) = silent.accept().unwrap();
+    let event = host.say("s", "slowly are you there", "").await;
+    let link = event["links"]["self"].as_str().unwrap().to_owned();
+    until("the turn runs", async || Some(host.get(&link).await).filter(|event| event["message"].is_object())).await;
     host.signal("KILL");
     host.ended().await;
-    drop(silent);
 
-    place.write("turnlock.toml", "[agent]\nname = \"Echo\"\n");
-    let host = place.serve(&[]);
-    let token = self::token(&place);
-    let link = posted["links"]["self"].as_str().unwrap().to_owned();
     let started = std::time::Instant::now();
-    let done = until("the answer", async || {
-        let event: Value =
-            host.http.get(host.url(&link)).bearer_auth(&token).send().await.unwrap().json().await.unwrap();
-        Some(event).filter(|event| event["status"] == "done")
-    });
-    assert!(done.await["message"]["text"].as_str().unwrap().contains("are you there"));
+    let host = place.serve(&[]);
+    let done = host.done(&event).await;
+    assert!(done["message"]["text"].as_str().unwrap().contains("are you there"), "{done}");
     assert!(started.elapsed().as_secs() < 20, "the dead process's lease (60 s) was not waited for");
 }
 
-fn token(place: &Place) -> String {
-    let host: Value = serde_json::from_slice(&std::fs::read(place.path(".turnlock/host.json")).unwrap()).unwrap();
-    host["token"].as_str().unwrap().to_owned()
-}
-
-async fn post(host: &Serving, token: &str) -> Value {
-    let request = host.http.post(host.url("/v1/messages")).bearer_auth(token);
-    let response = request.json(&json!({ "text": "are you there" })).send().await.unwrap();
-    assert!(response.status().is_success(), "{}", response.status());
-    response.json().await.unwrap()
-}
-
 #[tokio::test]
-async fn a_polite_end_drains_and_leaves_nothing_behind() {
+async fn a_polite_end_lets_a_turn_finish_and_leaves_nothing_behind() {
     let place = Place::new();
     let host = place.serve(&[]);
-    // Its connection is open and its stream runs when the signal comes.
-    let waiting = tokio::spawn(host.http.post(host.url("/v1/messages?wait=25")).json(&json!({ "text": "hi" })).send());
-    let accepted = host.say("other", "hello", "").await;
+    let event = host.say("s", "slowly hello", "").await;
+    let link = event["links"]["self"].as_str().unwrap().to_owned();
+    until("the turn runs", async || Some(host.get(&link).await).filter(|event| event["message"].is_object())).await;
     host.signal("TERM");
     let (status, said) = host.ended().await;
     assert_eq!(status.code(), Some(0));
     assert!(said.iter().any(|line| line.starts_with("Stopping")), "{said:?}");
     assert!(!place.path(".turnlock/host.json").exists());
-    drop(waiting.await);
+    assert!(place.log().contains("committed"), "the turn was over before the process: {}", place.log());
 
     let host = place.serve(&[]);
-    assert_eq!(host.done(&accepted).await["status"], "done");
+    assert!(host.done(&event).await["message"]["text"].as_str().unwrap().contains("slowly hello"));
+}
+
+#[tokio::test]
+async fn a_second_signal_does_not_wait_and_loses_nothing() {
+    let place = Place::new();
+    let host = place.serve(&[]);
+    let words = "word ".repeat(200);
+    let event = host.say("s", &format!("slowly {words}"), "").await;
+    let link = event["links"]["self"].as_str().unwrap().to_owned();
+    until("the turn runs", async || Some(host.get(&link).await).filter(|event| event["message"].is_object())).await;
+    let asked = std::time::Instant::now();
+    host.signal("INT");
+    let listens = async || host.http.get(host.url("/healthz")).send().await.is_ok();
+    until("it listens no more", async || (!listens().await).then_some(())).await;
+    host.signal("INT");
+    let (status, _) = host.ended().await;
+    assert_eq!(status.code(), Some(0));
+    assert!(asked.elapsed().as_secs() < 8, "the drain time was not waited for");
+    assert!(!place.log().contains("committed"), "{}", place.log());
 }
