@@ -106,14 +106,14 @@ mod kit {
         Repository { files: files.collect(), ..repository() }
     }
 
-    /// A package in `shared/`, whose dependencies are development ones where they end in `?`.
+    /// A package, in `shared/` if it has the prefix, whose dependencies are development ones where they end in `?`.
     pub(super) fn package(name: &str, dependencies: &[&str]) -> Package {
         let dependencies = dependencies
             .iter()
             .map(|name| Dependency { name: name.trim_end_matches('?').to_owned(), development: name.ends_with('?') });
         Package {
             name: name.to_owned(),
-            folder: format!("shared/{}", name.trim_start_matches("turnlock-")),
+            folder: name.strip_prefix("turnlock-").map_or(name.to_owned(), |rest| format!("shared/{rest}")),
             dependencies: dependencies.collect(),
             manifest: toml::Table::new(),
         }

@@ -135,7 +135,8 @@ const ABSENCES: &[Absence] = &[
     Absence {
         package: "turnlock-host",
         crates: &["dynoxide-rs", "axum"],
-        reason: "whoever makes a host brings the store and the listener; the use cases become Lambda functions without either",
+        reason: "whoever makes a host brings the store and the listener; the use cases become Lambda functions without \
+                 either",
     },
 ];
 
@@ -149,18 +150,20 @@ fn unknown_to(package: &Package, repository: &Repository) -> Vec<Finding> {
         let fix = "enter it in infra/xtask/src/rules/layers.rs and in shared/README.md";
         return vec![Finding::new(package.manifest_path(), format!("nobody says whom {} may know", package.name), fix)];
     };
-    let ours = |name: &str| repository.packages.iter().any(|package| package.name == name);
+    let ours = |name: &str| repository.packages.iter().find(|package| package.name == name);
     let mut findings = Vec::new();
-    for dependency in package.dependencies.iter().filter(|dependency| ours(&dependency.name)) {
+    for dependency in &package.dependencies {
+        let Some(known) = ours(&dependency.name) else { continue };
         let name = dependency.name.trim_start_matches("turnlock-");
         let may = match layer.knows {
             Knows::These(names) => names.contains(&name),
-            Knows::Shared => dependency.name.starts_with("turnlock-") && name != "tests",
+            Knows::Shared => known.folder.starts_with("shared/"),
         };
         let tests_may = dependency.development && layer.tests_know.contains(&name);
         if !(may || tests_may) {
             let problem = format!("{} may not know {}", package.name, dependency.name);
-            let fix = "move what needs it to a package that may; or change infra/xtask/src/rules/layers.rs and shared/README.md, with the reason";
+            let fix = "move what needs it to a package that may; or change infra/xtask/src/rules/layers.rs and \
+                       shared/README.md, with the reason";
             findings.push(Finding::new(package.manifest_path(), problem, fix));
         }
     }
