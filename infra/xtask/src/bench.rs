@@ -10,7 +10,7 @@ use crate::progress;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// What to measure
-    #[arg(value_parser = PossibleValuesParser::new(BENCHMARKS.map(|benchmark| PossibleValue::new(benchmark.name).help(benchmark.about))), default_value = BENCHMARKS[0].name)]
+    #[arg(value_parser = names(), default_value = BENCHMARKS[0].name)]
     name: String,
     /// Write the result as one JSON object to stdout
     #[arg(long)]
@@ -37,6 +37,10 @@ const BENCHMARKS: [Benchmark; 1] = [Benchmark {
     needs: "build --locked --release --package turnlock",
     run: "run --locked --release --package turnlock-bench -- turn",
 }];
+
+fn names() -> PossibleValuesParser {
+    BENCHMARKS.map(|benchmark| PossibleValue::new(benchmark.name).help(benchmark.about)).into()
+}
 
 /// Builds and runs one.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {

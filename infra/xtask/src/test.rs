@@ -15,7 +15,7 @@ use crate::progress;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Which tests
-    #[arg(value_parser = PossibleValuesParser::new(SUITES.map(|suite| PossibleValue::new(suite.name).help(suite.about))), default_value = SUITES[0].name)]
+    #[arg(value_parser = names(), default_value = SUITES[0].name)]
     suite: String,
     /// Passed on to the runner: names of tests, its own options
     #[arg(last = true)]
@@ -37,6 +37,10 @@ const SUITES: [Suite; 2] = [
 
 /// How often the long crash suite kills the host; the test itself kills it ten times.
 const KILLS: &str = "50";
+
+fn names() -> PossibleValuesParser {
+    SUITES.map(|suite| PossibleValue::new(suite.name).help(suite.about)).into()
+}
 
 /// Runs one.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
