@@ -57,6 +57,22 @@ pub(crate) enum Command {
     },
     /// Play a recorded delivery, signed, to the running host and show what the chat would show
     Send(Send),
+    /// Play scripts offline, on a virtual clock, and check what they expect
+    Replay(Replay),
+}
+
+/// Scripts to play.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Replay {
+    /// Replay files: one JSON object a line
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Print everything there was to see, one JSON object a file
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// What chance is made from: the same file, seed and version give the same output
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub(crate) seed: u64,
 }
 
 /// A delivery to play.

@@ -111,7 +111,8 @@ impl DirectoryLock {
     /// Tells the other commands where we listen.
     pub(crate) fn announce(&self, announcement: &Announcement) -> anyhow::Result<()> {
         let json = serde_json::to_vec_pretty(announcement)?;
-        write_private(&self.announcement, &json)
+        // It is worth nothing after a power cut, so the disk is not waited for.
+        write_private(&self.announcement, &json, Durable::No)
             .with_context(|| format!("{} cannot be written", self.announcement.display()))
     }
 }
@@ -141,8 +142,15 @@ fn create_private(path: &Path) -> std::io::Result<()> {
     builder.create(path)
 }
 
+/// Whether a file has to be there after a power cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Durable {
+    Yes,
+    No,
+}
+
 /// Writes a file that only its owner reads, whole or not at all.
-fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+fn write_private(path: &Path, bytes: &[u8], durable: Durable) -> std::io::Result<()> {
     let beside = path.with_extension("new");
     let mut options = OpenOptions::new();
     options.create(true).truncate(true).write(true);
@@ -150,7 +158,9 @@ fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(&beside)?;
     file.write_all(bytes)?;
-    file.sync_all()?;
+    if durable == Durable::Yes {
+        file.sync_all()?;
+    }
     std::fs::rename(&beside, path)
 }
 

@@ -2,7 +2,7 @@
 //!
 //! | module | does |
 //! |---|---|
-//! | [`serve`], [`chat`], [`send`] | a command each |
+//! | [`serve`], [`chat`], [`send`], [`replay`] | a command each |
 //! | [`setup`], [`data`] | configuration and data directory: who works in it, the demo's secrets |
 //! | [`running`], [`machine`], [`platforms`], [`unhurried`] | a host that listens, and what it is made of |
 //! | [`http`] | routes, the guard against foreign pages, the page |
@@ -21,6 +21,7 @@ mod journal;
 mod logs;
 mod machine;
 mod platforms;
+mod replay;
 mod running;
 mod send;
 mod serve;
@@ -39,19 +40,23 @@ fn main() -> ExitCode {
     run(Arguments::parse()).unwrap_or_else(|error| failure::report(&error))
 }
 
+fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    let options = &arguments.options;
+    match arguments.command.unwrap_or(Command::Serve) {
+        Command::Serve => in_runtime(serve::run(options)),
+        Command::Chat { session } => in_runtime(chat::run(options, &session)),
+        Command::Send(send) => in_runtime(send::run(options, &send)),
+        // It has a runtime of its own, in which time is virtual.
+        Command::Replay(replay) => replay::run(&replay),
+    }
+}
+
 /// One thread: requests to the embedded store are answered inline, and a process that waits for models and platforms has
 /// little else to do.
-fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+fn in_runtime(command: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().context("the runtime cannot be started")?;
-    let options = &arguments.options;
-    let ended = runtime.block_on(async {
-        match &arguments.command {
-            None | Some(Command::Serve) => serve::run(options).await,
-            Some(Command::Chat { session }) => chat::run(options, session).await,
-            Some(Command::Send(send)) => send::run(options, send).await,
-        }
-    });
+    let ended = runtime.block_on(command);
     // A line that is still being read from the terminal must not hold the process.
     runtime.shutdown_background();
     ended

@@ -35,6 +35,10 @@ pub use queues::Wrap;
 pub use routes::Response;
 pub use workers::Around;
 
+/// How waits and streams ask for news: a question to the file beside us costs next to nothing, so that the first reply of a
+/// process does not wait for its reader.
+const POLLING: Polling = Polling { shortest: Duration::from_millis(10), longest: Duration::from_millis(250) };
+
 /// What a host is made of.
 pub struct Ports {
     /// The table, created already.
@@ -108,7 +112,7 @@ impl Host {
             clock: ports.clock.clone(),
             ids,
             access: if ports.open { Access::Open } else { Access::from_config(&ports.config) },
-            polling: Polling::default(),
+            polling: POLLING,
             stream_limit: None,
         };
         let handlers = workers::Handlers {

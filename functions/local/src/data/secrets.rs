@@ -7,7 +7,7 @@ use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use turnlock_config::DemoSecrets;
 
-use super::{DataDirectory, random_bytes, random_text, write_private};
+use super::{DataDirectory, Durable, random_bytes, random_text, write_private};
 
 /// The file, as it is stored.
 #[derive(Serialize, Deserialize)]
@@ -37,7 +37,7 @@ impl DataDirectory {
             gateway_key: random_text(16)?,
         };
         let path = self.file("secrets.json");
-        write_private(&path, &serde_json::to_vec_pretty(&stored)?)
+        write_private(&path, &serde_json::to_vec_pretty(&stored)?, Durable::Yes)
             .with_context(|| format!("{} cannot be written", path.display()))?;
         Ok(stored.into())
     }

@@ -8,3 +8,4 @@ mod demo;
 mod ends;
 mod guard;
 mod kit;
+mod replay;
