@@ -1,3 +1,6 @@
 //! What happens when a process dies, or a request fails, at any moment.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests, too")]
+
+mod enumeration;
+mod sigkill;

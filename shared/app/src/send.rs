@@ -68,7 +68,13 @@ fn trace(traceparent: Option<&str>) -> BTreeMap<String, String> {
     traceparent.map(|trace| (TRACEPARENT.to_owned(), trace.to_owned())).into_iter().collect()
 }
 
-/// Our own types always print: a map with keys that are no text is the only way not to, and they have none.
+/// Our own types always print: a map with keys that are no text is the only way not to, and they have none. The two
+/// characters that XML 1.0 has no place for, and that JSON does not escape by itself, are escaped: the queue refuses
+/// them, and a model may write anything.
 fn json(value: &impl serde::Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_default()
+    let json = serde_json::to_string(value).unwrap_or_default();
+    if json.contains(['\u{fffe}', '\u{ffff}']) {
+        return json.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff");
+    }
+    json
 }

@@ -152,6 +152,11 @@ impl Host {
         self.pools.iter().map(WorkerPool::running).sum()
     }
 
+    /// Waits until no handler runs.
+    pub async fn idle(&self) {
+        futures_util::future::join_all(self.pools.iter().map(WorkerPool::idle)).await;
+    }
+
     /// Stops receiving and gives the running handlers `drain` to finish; what does not finish comes again later.
     pub async fn stop(&self, drain: Duration) {
         futures_util::future::join_all(self.pools.iter().map(|pool| pool.stop(drain))).await;

@@ -1,13 +1,15 @@
 //! What a process that has just started, alone by its directory's lock, does for the dead one before it: messages in
-//! flight become visible and the leases of their sessions end, so that it answers at once and not after a minute.
+//! flight become visible, the leases of their sessions and the claims of their jobs end, so that it answers at once and
+//! not after a minute, and no job uses up its receives in waiting for a dead worker.
 //!
 //! A session's lock is held only by whoever has that session's message, so the messages of the two queues whose workers
-//! take locks name every session that can be locked; the table is not searched.
+//! take locks name every session that can be locked; the same goes for jobs. The table is not searched.
 
 use std::collections::BTreeSet;
 
 use turnlock_domain::envelope::Envelope;
 use turnlock_domain::session::SessionKey;
+use turnlock_domain::turn::Job;
 use turnlock_queue::QueueError;
 use turnlock_queue::local::{LocalQueues, UnknownQueue};
 use turnlock_store::{Store, StoreError};
@@ -21,6 +23,8 @@ pub struct Recovered {
     pub messages: usize,
     /// Leases that were ended.
     pub leases: usize,
+    /// Claims of jobs that were ended.
+    pub claims: usize,
 }
 
 /// Why it failed.
@@ -49,7 +53,24 @@ pub async fn take_back(queues: &LocalQueues, store: &Store) -> Result<Recovered,
             leases += 1;
         }
     }
-    Ok(Recovered { messages, leases })
+    let mut claims = 0;
+    for job in waiting_jobs(queues)? {
+        let ended = match &job {
+            Job::Consolidate(target) => store.end_consolidation_claim(&target.session).await?,
+            Job::ReviewMemory(_) => store.end_review_claim(&job.id()).await?,
+        };
+        claims += usize::from(ended);
+    }
+    Ok(Recovered { messages, leases, claims })
+}
+
+fn waiting_jobs(queues: &LocalQueues) -> Result<Vec<Job>, RecoveryError> {
+    let mut jobs = Vec::new();
+    for name in [queues::CONSOLIDATE, queues::REVIEW] {
+        let held = queues.queue(name)?.contents()?;
+        jobs.extend(held.iter().filter_map(|held| serde_json::from_str::<Job>(&held.record.body).ok()));
+    }
+    Ok(jobs)
 }
 
 fn waiting_sessions(queues: &LocalQueues) -> Result<BTreeSet<SessionKey>, RecoveryError> {

@@ -79,6 +79,12 @@ impl WorkerPool {
         *self.inner.running.borrow()
     }
 
+    /// Waits until no handler runs.
+    pub async fn idle(&self) {
+        // The sender lives in `self`: waiting cannot fail.
+        let _ = self.inner.running.subscribe().wait_for(|running| *running == 0).await;
+    }
+
     /// Hands out what can be received now to the workers that are free, and returns at once: true if there was anything.
     /// The handlers run as tasks of the pool whenever its runtime does.
     pub fn poll_once(&self) -> bool {

@@ -219,6 +219,20 @@ impl Store {
         })
     }
 
+    /// Frees the session's claim from whoever works on it; the range that is fixed stays. Returns whether anybody did. Only
+    /// for a process that knows, by other means, that the worker is dead: what it would still write is refused as ever.
+    ///
+    /// # Errors
+    /// [`StoreError`]; ending it again is harmless.
+    pub async fn end_consolidation_claim(&self, session: &SessionKey) -> Result<bool, StoreError> {
+        let (pk, sk) = keys::head(session);
+        let request = self
+            .update_item(pk, sk)
+            .update_expression("REMOVE claim_worker")
+            .condition_expression("attribute_exists(claim_worker)");
+        Ok(matches!(self.update(request).await?, Conditional::Met(_)))
+    }
+
     fn claim_update(&self, claim: &Claim) -> UpdateItemFluentBuilder {
         let (pk, sk) = keys::head(&claim.session);
         self.update_item(pk, sk)

@@ -129,4 +129,20 @@ impl Store {
             .expression_attribute_values(":worker", s(worker));
         self.update(request).await.map(|_| ())
     }
+
+    /// Ends the claim of whoever works on the review `job`; returns whether anybody did. Only for a process that knows, by
+    /// other means, that the worker is dead.
+    ///
+    /// # Errors
+    /// [`StoreError`]; ending it again is harmless.
+    pub async fn end_review_claim(&self, job: &str) -> Result<bool, StoreError> {
+        let (pk, sk) = keys::job_claim(job);
+        let request = self
+            .update_item(pk, sk)
+            .update_expression("SET until_ms = :never")
+            .condition_expression("done = :no AND until_ms > :never")
+            .expression_attribute_values(":never", ms(Millis(0)))
+            .expression_attribute_values(":no", aws_sdk_dynamodb::types::AttributeValue::Bool(false));
+        Ok(matches!(self.update(request).await?, Conditional::Met(_)))
+    }
 }

@@ -101,6 +101,9 @@ impl Polling {
     }
 }
 
+/// The longest id or session key that is looked for: ours are shorter, and no key of the table may be longer.
+const MAX_KEY: usize = 1024;
+
 /// An answer of the API.
 pub enum ApiResponse {
     /// A whole answer.
@@ -211,6 +214,11 @@ impl Api {
                 if request.method != Method::GET =>
             {
                 Ok(error(405, "method_not_allowed", "only GET is allowed here").with_header("allow", "GET"))
+            }
+            ["v1", "events", key] | ["v1", "events", key, "stream"] | ["v1", "sessions", key, "messages"]
+                if !(1..=MAX_KEY).contains(&key.len()) =>
+            {
+                Ok(not_found())
             }
             ["v1", "events", id] => self.get_event(scope, &EventId::from_stored(id)).await,
             ["v1", "events", id, "stream"] => match self.stream(scope, &EventId::from_stored(id), &request).await {

@@ -168,10 +168,8 @@ impl Work<'_, '_> {
                 LedgerWrite::Raced(current) => current,
             };
             let known = current.parts().get(part).is_some_and(|part| part.message_ids().iter().any(|id| id == message));
-            if known || state(&current, part) == Some(LedgerState::Sent) || attempt == ADOPTIONS {
-                if !known {
-                    self.take_back(message).await;
-                }
+            if known || stands(&current, part) || attempt == ADOPTIONS {
+                let current = if known { current } else { self.take_back(current, part, message).await? };
                 self.hold.renew().await?;
                 return Ok(current);
             }
@@ -180,13 +178,16 @@ impl Work<'_, '_> {
         Err(Stop::Ended)
     }
 
-    async fn take_back(&self, message: &str) {
+    /// Takes back our message beside the one that stands; with it the doubt about it is gone.
+    async fn take_back(&self, current: Ledger, part: usize, message: &str) -> Result<Ledger, Stop> {
         let event_id = &self.event.event_id;
-        match self.delivery.channels.delete(&self.event, message).await {
-            Ok(()) => tracing::info!(target: DELIVERY, event_id, "event {event_id} was shown twice: one is taken back"),
-            Err(error) => {
-                tracing::error!(target: DELIVERY, event_id, %error, "event {event_id} is shown twice");
-            }
+        if let Err(error) = self.delivery.channels.delete(&self.event, message).await {
+            tracing::error!(target: DELIVERY, event_id, %error, "event {event_id} is shown twice");
+            return Ok(current);
+        }
+        tracing::info!(target: DELIVERY, event_id, "event {event_id} was shown twice: one is taken back");
+        match self.write(current.resolved(part, self.now())).await? {
+            LedgerWrite::Written(ledger) | LedgerWrite::Raced(ledger) => Ok(ledger),
         }
     }
 
@@ -273,7 +274,9 @@ impl Work<'_, '_> {
     }
 
     async fn finish(&self, ledger: &Ledger, was_gone: bool) -> Result<(), Stop> {
-        if ledger.state() == LedgerState::Sent {
+        // Uncertain with an id: it stands, and may stand twice.
+        let stands = ledger.parts().iter().all(|part| part.message_id().is_some());
+        if ledger.state() == LedgerState::Sent || (ledger.state() == LedgerState::Uncertain && stands) {
             count(&self.delivery.counts.delivered, 1);
             if was_gone {
                 self.delivery.store.clear_chat_gone(&self.chat, self.now()).await?;
@@ -301,6 +304,12 @@ impl Work<'_, '_> {
     fn now(&self) -> Millis {
         self.delivery.clock.now_ms()
     }
+}
+
+/// Whether a message of the part is known to stand.
+fn stands(ledger: &Ledger, part: usize) -> bool {
+    let shown = matches!(state(ledger, part), Some(LedgerState::Sent | LedgerState::Uncertain));
+    shown && ledger.parts().get(part).is_some_and(|part| part.message_id().is_some())
 }
 
 fn state(ledger: &Ledger, part: usize) -> Option<LedgerState> {

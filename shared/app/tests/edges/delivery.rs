@@ -208,7 +208,7 @@ async fn a_lost_answer_is_sent_once_more_and_stays_marked() {
     kit.drain(&delivery).await;
     assert_eq!(kit.platform.methods().len(), 2);
     let ledger = kit.store.ledger("e1.final").await.unwrap().unwrap();
-    assert_eq!((ledger.state(), ledger.parts()[0].resent()), (LedgerState::Sent, true));
+    assert_eq!((ledger.state(), ledger.parts()[0].resent()), (LedgerState::Uncertain, true));
 }
 
 #[tokio::test(start_paused = true)]

@@ -16,7 +16,7 @@ use futures_util::StreamExt;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use jiff::Timestamp;
 use serde_json::Value;
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tracing_subscriber::layer::SubscriberExt;
 use turnlock_clock::Clock;
 use turnlock_config::{Config, ConfigError, DemoSecrets};
@@ -58,6 +58,8 @@ pub struct Played {
     pub output: Output,
     /// The expectations that did not hold.
     pub failures: Vec<Failed>,
+    /// How many faults were never met: an enumeration is through when its fault is one of them.
+    pub faults_left: usize,
 }
 
 /// An expectation that did not hold.
@@ -103,6 +105,16 @@ pub fn play(script: &Script, seed: u64) -> Result<Played, PlayError> {
         let _guard = tracing::subscriber::set_default(subscriber);
         player.play(script).await
     })
+}
+
+/// How long the queues are worked.
+enum Until {
+    /// Until an instant.
+    Instant(Instant),
+    /// Until no handler runs, at most until an instant.
+    Idle(Instant),
+    /// Until what is due now has had its turn.
+    Settled,
 }
 
 struct Player {
@@ -176,7 +188,7 @@ impl Player {
         }
         self.run().await.map_err(|error| PlayError::SetUp(error.to_string()))?;
         let output = self.output().await.map_err(PlayError::SetUp)?;
-        Ok(Played { output, failures })
+        Ok(Played { output, failures, faults_left: self.world.plan.rules_left() })
     }
 
     async fn line(&mut self, line: &Line) -> Result<(), String> {
@@ -349,24 +361,32 @@ impl Player {
     /// Lets exactly so much time pass, and works the queues meanwhile.
     async fn advance(&mut self, duration: Duration) -> Result<(), HostError> {
         let end = Instant::now() + duration;
-        while self.until(sleep_until(end)).await? {}
+        while self.until(Until::Instant(end)).await? {}
         // What falls due at this very instant is still done.
-        let rounds = async {
-            for _ in 0..ROUNDS {
-                tokio::task::yield_now().await;
-            }
-        };
-        self.until(rounds).await.map(|_| ())
+        self.until(Until::Settled).await.map(|_| ())
     }
 
     /// Works the queues until `end` or the process dies; true if it died, and the next one has to go on.
-    async fn until(&mut self, end: impl Future<Output = ()>) -> Result<bool, HostError> {
+    async fn until(&mut self, end: Until) -> Result<bool, HostError> {
         let process = self.ensure()?;
         let life = process.life.clone();
+        let ended = async {
+            match end {
+                Until::Instant(instant) => sleep_until(instant).await,
+                Until::Idle(limit) => {
+                    let _ = timeout_at(limit, process.host.idle()).await;
+                }
+                Until::Settled => {
+                    for _ in 0..ROUNDS {
+                        tokio::task::yield_now().await;
+                    }
+                }
+            }
+        };
         let death = tokio::select! { biased;
             death = life.over() => Some(death),
             () = process.host.run() => None,
-            () = end => None,
+            () = ended => None,
         };
         match death {
             Some(death) => {
@@ -385,12 +405,15 @@ impl Player {
         let limit = Instant::now() + RUN_LIMIT;
         while Instant::now() < limit {
             let running = self.process.as_ref().map_or(0, |process| process.host.running());
-            let next = match (running, self.next_due()) {
+            let end = match (running, self.next_due()) {
                 (0, None) => return Ok(()),
-                (0, Some(due)) => due.since(self.world.clock.now_ms()).max(Duration::from_millis(1)),
-                (_, _) => Duration::from_millis(1),
+                (0, Some(due)) => {
+                    let wait = due.since(self.world.clock.now_ms()).max(Duration::from_millis(1));
+                    Until::Instant(limit.min(Instant::now() + wait))
+                }
+                (_, _) => Until::Idle(limit),
             };
-            self.until(sleep(next)).await?;
+            self.until(end).await?;
         }
         Ok(())
     }

@@ -47,9 +47,18 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 impl LedgerPart {
-    /// How far it has come. Without a confirmed message id nothing is sent.
+    /// How far it has come. Without a confirmed message id nothing is sent; and what was sent while another message of
+    /// it may stand, whose answer was lost, stays uncertain.
     #[must_use]
     pub fn state(&self) -> LedgerState {
+        match self.known() {
+            LedgerState::Sent if self.stray => LedgerState::Uncertain,
+            state => state,
+        }
+    }
+
+    /// How far this part's newest call has come.
+    fn known(&self) -> LedgerState {
         match self.state {
             LedgerState::Sent if self.message_ids.is_empty() => LedgerState::Uncertain,
             state => state,
@@ -86,7 +95,7 @@ impl LedgerPart {
         self.resent
     }
 
-    /// Whether a message of it may stand in the chat whose id nobody knows (an earlier revision's answer was lost).
+    /// Whether a message of it may stand in the chat whose id nobody knows: a call's answer was lost.
     #[must_use]
     pub fn stray(&self) -> bool {
         self.stray
@@ -238,11 +247,11 @@ impl Ledger {
         let empty = LedgerPart::default();
         let part = self.parts.get(part).unwrap_or(&empty);
         let edit = part.message_id().map(str::to_owned);
-        let unknown = matches!(part.state(), LedgerState::Sending | LedgerState::Uncertain);
+        let unknown = matches!(part.known(), LedgerState::Sending | LedgerState::Uncertain);
         if self.is_stale(revision) || part.revision > revision {
             return PartPlan::Leave(part.state());
         }
-        if part.state() == LedgerState::Pending || part.state() == LedgerState::Sent && part.revision < revision {
+        if part.known() == LedgerState::Pending || part.known() == LedgerState::Sent && part.revision < revision {
             return PartPlan::Send { edit };
         }
         if part.revision < revision {
@@ -259,9 +268,9 @@ impl Ledger {
     pub fn sending(mut self, part: usize, revision: Revision, now: Millis) -> Self {
         self.revision = self.revision.max(revision);
         self.change(part, now, |part| {
-            let unknown = matches!(part.state(), LedgerState::Sending | LedgerState::Uncertain);
+            let unknown = matches!(part.known(), LedgerState::Sending | LedgerState::Uncertain);
+            part.stray |= unknown && part.message_ids.is_empty();
             if part.revision != revision && part.attempts > 0 {
-                part.stray |= unknown && part.message_ids.is_empty();
                 part.resent = false;
                 part.attempts = 0;
             } else {
@@ -293,6 +302,12 @@ impl Ledger {
     #[must_use]
     pub fn uncertain(self, part: usize, reason: impl Into<String>, now: Millis) -> Self {
         self.settle(part, LedgerState::Uncertain, reason.into(), now)
+    }
+
+    /// The message of `part` whose answer was lost has been found and taken back: nothing of it stands twice.
+    #[must_use]
+    pub fn resolved(self, part: usize, now: Millis) -> Self {
+        self.change(part, now, |part| part.stray = false)
     }
 
     /// The platform refused `part` for good.
@@ -378,8 +393,8 @@ mod tests {
         let twice = again.clone().uncertain(0, "timeout", NOW);
         assert_eq!(twice.plan(0, FINAL, true), PartPlan::Leave(LedgerState::Uncertain));
         let sent = again.sent(0, "11", NOW);
-        assert_eq!(sent.plan(0, FINAL, true), PartPlan::Leave(LedgerState::Sent));
-        assert!(sent.parts()[0].resent() && sent.state() == LedgerState::Sent);
+        assert_eq!(sent.plan(0, FINAL, true), PartPlan::Leave(LedgerState::Uncertain));
+        assert!(sent.parts()[0].resent() && sent.state() == LedgerState::Uncertain);
     }
 
     #[test]

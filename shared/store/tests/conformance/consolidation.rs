@@ -92,6 +92,21 @@ async fn a_second_worker_waits_for_the_claim_to_end() {
     assert_eq!(finish(&bench, "w2", &[]).await, Finished::Moved);
 }
 
+/// At the start of a process that knows that the worker died with the one before it.
+#[tokio::test]
+async fn a_dead_workers_claim_is_ended_and_its_range_stays() {
+    let bench = bench().await;
+    assert!(!bench.store.end_consolidation_claim(&session()).await.unwrap(), "nobody is at it");
+    start(&bench, "w1").await;
+    bench.store.fix_consolidation_target(&claim("w1"), 40).await.unwrap();
+    assert!(bench.store.end_consolidation_claim(&session()).await.unwrap());
+    assert!(!bench.store.end_consolidation_claim(&session()).await.unwrap());
+    assert_eq!(start(&bench, "w2").await, Some(Some(40)));
+    assert_eq!(finish(&bench, "w1", &[]).await, Finished::Superseded);
+    assert_eq!(finish(&bench, "w2", &[]).await, Finished::Moved);
+    assert!(!bench.store.end_consolidation_claim(&session()).await.unwrap(), "nothing is left of the claim");
+}
+
 /// Case mem-interrupted: tries that die leave no trace but the range they fixed, and the last one works on the same.
 #[tokio::test]
 async fn mem_interrupted() {

@@ -35,6 +35,20 @@ async fn a_claim_ends_by_itself_or_is_given_back() {
     assert_eq!(bench.store.claim_review("j", "w3", over, LEASE).await.unwrap(), ReviewClaim::Mine);
 }
 
+/// At the start of a process that knows that the worker died with the one before it.
+#[tokio::test]
+async fn a_dead_workers_claim_is_ended() {
+    let bench = Bench::new().await;
+    assert!(!bench.store.end_review_claim("j").await.unwrap(), "nobody is at it");
+    bench.store.claim_review("j", "w1", NOW, LEASE).await.unwrap();
+    assert!(bench.store.end_review_claim("j").await.unwrap());
+    assert!(!bench.store.end_review_claim("j").await.unwrap());
+    assert_eq!(bench.store.claim_review("j", "w2", NOW, LEASE).await.unwrap(), ReviewClaim::Mine);
+    bench.store.finish_review("j", "w2", "s", &[]).await.unwrap();
+    assert!(!bench.store.end_review_claim("j").await.unwrap(), "it is done");
+    assert_eq!(bench.store.claim_review("j", "w3", NOW, LEASE).await.unwrap(), ReviewClaim::Done);
+}
+
 #[tokio::test]
 async fn lost_answers_are_recognised() {
     let bench = Bench::new().await;

@@ -110,10 +110,7 @@ async fn ddb_lock_no_fence() {
     let (late, _) = mine(&bench.store, "e1", "a").await;
     tokio::time::advance(Duration::from_secs(300)).await;
     let (lock, _) = mine(&bench.other, "e1", "b").await;
-    assert!(matches!(
-        commit(&bench.store, &draft(&late, 0), &late).await,
-        Written::Refused(CommitRefused::LockLost)
-    ));
+    assert!(matches!(commit(&bench.store, &draft(&late, 0), &late).await, Written::Refused(CommitRefused::LockLost)));
     assert!(matches!(bench.store.renew(&late, LEASE).await.unwrap(), Renewed::Lost));
     let step = Step { step: 1, output: Vec::new(), usage: Usage::default() };
     assert_eq!(bench.store.write_step(&late, &place(5), &step, LEASE).await.unwrap(), StepWritten::LockLost);
@@ -174,8 +171,7 @@ async fn v4_a_stored_stop_refuses_the_step_and_the_commit() {
     let (lock, _) = mine(&bench.store, "e2", "a").await;
     bench.other.stop(&session(), &place(4)).await.unwrap();
     assert_eq!(bench.store.head(&session()).await.unwrap().unwrap().stop_before, Some(place(6)));
-    let written =
-        bench.store.commit(&draft(&lock, 2), &lock, Some(&place(6)), &HeadChange::default()).await.unwrap();
+    let written = bench.store.commit(&draft(&lock, 2), &lock, Some(&place(6)), &HeadChange::default()).await.unwrap();
     assert!(matches!(written, Written::Committed));
 }
 
@@ -253,7 +249,8 @@ async fn ddb_400k_image_a_turn_above_400_kb_is_stored_in_parts() {
 fn ddb_empty_key() {
     use turnlock_domain::session::SessionKey;
     let session = SessionKey::new("telegram", "main", "1000001", Some(""));
-    for (pk, sk) in [keys::head(&session), keys::bucket(&session), keys::fact("chat:x", "k"), keys::chat("telegram:1")] {
+    for (pk, sk) in [keys::head(&session), keys::bucket(&session), keys::fact("chat:x", "k"), keys::chat("telegram:1")]
+    {
         assert!(!pk.is_empty() && !sk.is_empty());
     }
     assert_eq!(keys::head(&session).0, "S#telegram:1000001");

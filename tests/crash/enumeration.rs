@@ -1,0 +1,324 @@
+//! Every request of a story fails in every way, one at a time: for n = 1, 2, … until the story has no nth request. After
+//! each run everything has settled as if nothing had happened, or as the fault allows and the ledger says.
+
+use serde_json::{Value, json};
+use turnlock_domain::conversation;
+use turnlock_domain::message::Message;
+use turnlock_replay::script::Script;
+use turnlock_replay::{FEATURES, play};
+
+/// More requests than any story makes: an enumeration that does not end is a fault of its own.
+const MOST_REQUESTS: u32 = 200;
+const SEED: u64 = 7;
+
+/// A fault as a line of a replay, by port, operation and n.
+struct Kind {
+    name: &'static str,
+    ports: &'static [&'static str],
+    line: fn(&str, u32) -> Value,
+    /// At which ports it can keep a platform's answer from being recorded: then, and only then, may a part show twice.
+    loses_answers: &'static [&'static str],
+}
+
+fn with(mut fields: Value, port: &str, nth: u32) -> Value {
+    fields[port] = json!("*");
+    fields["nth"] = json!(nth);
+    fields
+}
+
+const ALL: &[&str] = &["store", "queue", "platform"];
+
+const KINDS: &[Kind] = &[
+    Kind {
+        name: "kill before",
+        ports: ALL,
+        line: |port, nth| json!({"kill": with(json!({"after": false}), port, nth)}),
+        loses_answers: ALL,
+    },
+    Kind {
+        name: "kill after",
+        ports: ALL,
+        line: |port, nth| json!({"kill": with(json!({"after": true}), port, nth)}),
+        loses_answers: ALL,
+    },
+    Kind {
+        name: "unreachable",
+        ports: ALL,
+        line: |port, nth| json!({"fault": with(json!({"error": "unreachable"}), port, nth)}),
+        loses_answers: &[],
+    },
+    Kind {
+        name: "lost answer",
+        ports: ALL,
+        line: |port, nth| json!({"fault": with(json!({"error": "lost_answer"}), port, nth)}),
+        loses_answers: &["platform"],
+    },
+    Kind {
+        name: "conflict",
+        ports: &["store"],
+        line: |port, nth| json!({"fault": with(json!({"error": "conflict"}), port, nth)}),
+        loses_answers: &[],
+    },
+    Kind {
+        name: "throttled",
+        ports: &["store", "queue"],
+        line: |port, nth| json!({"fault": with(json!({"error": "throttled"}), port, nth)}),
+        loses_answers: &[],
+    },
+    Kind {
+        name: "unreachable for 30 s",
+        ports: &["store", "queue"],
+        line: |port, nth| {
+            let mut line = json!({"fault": with(json!({"error": "unreachable", "for": 30}), port, nth)});
+            line["fault"].as_object_mut().unwrap().remove("times");
+            line
+        },
+        loses_answers: &["store"],
+    },
+    Kind {
+        name: "freeze",
+        ports: ALL,
+        line: |port, nth| json!({"freeze": with(json!({"for": 300}), port, nth)}),
+        loses_answers: ALL,
+    },
+];
+
+/// A story: what stands before the fault, what happens, and what must hold in the end.
+struct Story {
+    name: &'static str,
+    setup: Vec<Value>,
+    act: Vec<Value>,
+    /// How many deliveries the platform repeats until it has its answer.
+    deliveries: usize,
+    check: fn(&Run),
+}
+
+/// One run of a story under a fault.
+struct Run {
+    /// What was played, for whoever has to look at it.
+    title: String,
+    output: Value,
+    /// Whether a part of a final may show twice.
+    may_double: bool,
+}
+
+impl Run {
+    fn fail(&self, what: &str) -> ! {
+        let shown = serde_json::to_string_pretty(&self.output).unwrap();
+        panic!("{}: {what}\n{shown}", self.title)
+    }
+
+    fn check(&self, holds: bool, what: &str) {
+        if !holds {
+            self.fail(what);
+        }
+    }
+
+    fn list(&self, pointer: &str) -> Vec<Value> {
+        self.output.pointer(pointer).and_then(Value::as_array).cloned().unwrap_or_default()
+    }
+
+    /// The texts that the chat shows, deleted ones excepted.
+    fn shown(&self, chat: &str) -> Vec<String> {
+        let messages = self.list(&format!("/chats/{chat}/messages"));
+        let there = messages.iter().filter(|message| message["deleted"] != json!(true));
+        there.map(|message| message["text"].as_str().unwrap_or_default().to_owned()).collect()
+    }
+
+    fn messages(&self, session: usize) -> Vec<Message> {
+        serde_json::from_value(self.output["sessions"][session]["messages"].clone()).unwrap()
+    }
+
+    /// What holds after every story.
+    fn settled(&self) {
+        self.check(self.list("/unsettled").is_empty(), "something is still in work");
+        for session in self.list("/sessions") {
+            self.check(session["locked"] == json!(false), "a lock is held");
+            self.check(session["unfinished"].is_null(), "an event is unfinished");
+            let messages: Vec<Message> = serde_json::from_value(session["messages"].clone()).unwrap();
+            let problems = conversation::check(&messages);
+            self.check(problems.is_empty(), &format!("the history is not valid: {problems:?}"));
+        }
+        for request in self.list("/model_requests") {
+            self.check(request["problems"] == json!([]), "the model was asked an invalid question");
+        }
+        self.check(self.list("/dead").is_empty(), "something was given up");
+        for event in self.list("/events") {
+            self.check(event["outcome"] == json!("committed"), "an event is not committed");
+        }
+        for ledger in self.list("/ledger") {
+            let state = ledger["state"].as_str().unwrap_or_default();
+            self.check(state == "sent" || (self.may_double && state == "uncertain"), "a delivery is not sent");
+        }
+    }
+
+    /// The text shows once; twice only where the platform's answer was lost and the ledger says so.
+    fn shows_once(&self, chat: &str, text: &str) {
+        let times = self.shown(chat).iter().filter(|shown| *shown == text).count();
+        let uncertain = self.list("/ledger").iter().any(|ledger| ledger["state"] == json!("uncertain"));
+        let allowed = times == 1 || (times == 2 && self.may_double && uncertain);
+        self.check(allowed, &format!("`{text}` shows {times} times (uncertain: {uncertain})"));
+    }
+
+    /// No tool without key support was started twice.
+    fn started_once(&self, tool: &str) {
+        let runs = self.list("/tool_runs");
+        let starts = runs.iter().filter(|run| run["name"] == json!(tool) && !run["input"].is_null()).count();
+        self.check(starts <= 1, &format!("{tool} was started {starts} times"));
+    }
+
+    fn user_texts(&self, session: usize) -> Vec<String> {
+        let messages = self.messages(session);
+        let users = messages.iter().filter(|message| message.role == turnlock_domain::message::Role::User);
+        users.map(Message::text).filter(|text| !text.is_empty()).collect()
+    }
+}
+
+/// Plays the story with a fault at every nth request of every port, until there is no nth.
+fn enumerate(story: &Story) {
+    let mut runs = 0;
+    for kind in KINDS {
+        for port in kind.ports {
+            for nth in 1.. {
+                assert!(nth <= MOST_REQUESTS, "{}: the enumeration does not end", story.name);
+                let title = format!("{}: {} at {port} request {nth} (seed {SEED})", story.name, kind.name);
+                let mut lines = story.setup.clone();
+                lines.push((kind.line)(port, nth));
+                lines.extend(story.act.iter().cloned());
+                for again in 0..story.deliveries {
+                    lines.push(json!({"run": true}));
+                    lines.push(json!({"deliver": {"again": again}}));
+                }
+                let source: Vec<String> = lines.iter().map(Value::to_string).collect();
+                let script = Script::parse(&title, &source.join("\n"), FEATURES).unwrap();
+                let played = play(&script, SEED).unwrap();
+                if played.faults_left > 0 {
+                    break;
+                }
+                runs += 1;
+                let may_double = kind.loses_answers.contains(port);
+                let run = Run { title, output: played.output.to_json().unwrap(), may_double };
+                run.settled();
+                (story.check)(&run);
+            }
+        }
+    }
+    println!("{}: {runs} runs, each settled", story.name);
+}
+
+const CHAT: &str = "telegram:main:1000001";
+
+fn say(text: &str) -> Value {
+    json!({"say": {"channel": "telegram", "chat": 1_000_001, "text": text}})
+}
+
+#[test]
+fn a_plain_turn() {
+    enumerate(&Story {
+        name: "a plain turn",
+        setup: vec![json!({"model": {"chunks": ["Hello."], "times": 99}})],
+        act: vec![say("hi")],
+        deliveries: 1,
+        check: |run| {
+            run.check(run.messages(0) == [Message::user("hi"), Message::assistant("Hello.")], "the history is wrong");
+            run.shows_once(CHAT, "Hello.");
+        },
+    });
+}
+
+#[test]
+fn a_turn_with_two_tools() {
+    enumerate(&Story {
+        name: "a turn with two tools",
+        setup: vec![
+            json!({"tool": {"name": "pay", "risk": "write", "keyed": false, "result": "paid"}}),
+            json!({"tool": {"name": "note", "risk": "write", "keyed": true, "result": "noted"}}),
+        ],
+        // One answer for each step, however often it is asked for: which one fits is told by what was said last.
+        act: vec![
+            json!({"model": {"tools": [{"name": "pay", "input": {"amount": 3}}, {"name": "note", "input": {"x": 1}}]}}),
+            json!({"model": {"chunks": ["Done."], "times": 99}}),
+            say("pay"),
+        ],
+        deliveries: 1,
+        check: |run| {
+            run.started_once("pay");
+            run.check(
+                run.user_texts(0).iter().filter(|text| *text == "pay").count() == 1,
+                "the message is not there once",
+            );
+            run.shows_once(CHAT, "Done.");
+            let last = run.messages(0).last().map(Message::text);
+            run.check(last.as_deref() == Some("Done."), "the reply is not the last message");
+        },
+    });
+}
+
+#[test]
+fn a_stop() {
+    enumerate(&Story {
+        name: "a stop",
+        setup: vec![json!({"model": {"chunks": ["One", {"wait": 20}, " two."], "times": 99}})],
+        act: vec![say("count"), json!({"advance": 3}), say("/stop")],
+        deliveries: 2,
+        check: |run| {
+            run.check(run.user_texts(0) == ["count"], "the message is not there once");
+            let shown = run.shown(CHAT);
+            let finals = shown.iter().filter(|text| text.starts_with("One") || *text == "(stopped)").count();
+            run.check(finals == 1 || (finals == 2 && run.may_double), "the turn's final does not show once");
+            let answers = shown.iter().filter(|text| *text == "Stopping." || *text == "Nothing is running.").count();
+            run.check((1..=2).contains(&answers), "the stop is not answered");
+        },
+    });
+}
+
+#[test]
+fn a_delivery_in_three_parts() {
+    enumerate(&Story {
+        name: "a delivery in three parts",
+        setup: vec![json!({"model": {"chunks": [
+            {"repeat": "a", "times": 4096}, {"repeat": "b", "times": 4096}, "c"], "times": 99}})],
+        act: vec![say("long")],
+        deliveries: 1,
+        check: |run| {
+            for part in ["a".repeat(4096), "b".repeat(4096), "c".to_owned()] {
+                run.shows_once(CHAT, &part);
+            }
+            let mut order: Vec<char> = run.shown(CHAT).iter().filter_map(|text| text.chars().next()).collect();
+            order.dedup();
+            run.check(order == ['a', 'b', 'c'], "the parts are out of order");
+        },
+    });
+}
+
+#[test]
+fn a_consolidation() {
+    let turn = |n: u32| {
+        [
+            json!({"role": "user", "content": [{"type": "text", "text": format!("fact number {n}")}]}),
+            json!({"role": "assistant", "content": [{"type": "text", "text": "noted"}]}),
+        ]
+    };
+    let messages: Vec<Value> = (0..6).flat_map(turn).collect();
+    enumerate(&Story {
+        name: "a consolidation",
+        setup: vec![
+            json!({"config": {"agent": {"limits": {"consolidate_after": 10}}}}),
+            json!({"session": {"key": "telegram:1000001", "messages": messages}}),
+            json!({"model": {"for": "turn", "chunks": ["Hello."], "times": 99}}),
+        ],
+        act: vec![say("hi")],
+        deliveries: 1,
+        check: |run| {
+            run.shows_once(CHAT, "Hello.");
+            run.check(run.messages(0).len() == 14, "the history is wrong");
+            // Seven turns, the last three stay out: the boundary stands behind the fourth.
+            run.check(
+                run.output["sessions"][0]["boundary"] == json!(8),
+                "the boundary did not move over what was kept",
+            );
+            let moved = run.list("/jobs").iter().filter(|job| job["outcome"] == json!("done")).count();
+            run.check(moved <= 1, "the same stretch was taken in twice");
+        },
+    });
+}
