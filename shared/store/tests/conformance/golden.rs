@@ -32,7 +32,7 @@ fn golden(name: &str) -> Value {
 }
 
 /// What the writer makes of `name` is what the file says; random names of writes excepted.
-async fn is_written(bench: &Bench, name: &str, key: Key) {
+pub(crate) async fn is_written(bench: &Bench, name: &str, key: Key) {
     let mut written = bench.item(key).await.unwrap();
     for random in ["writer", "slot"] {
         if let Some(value) = written.get_mut(random) {
@@ -43,7 +43,7 @@ async fn is_written(bench: &Bench, name: &str, key: Key) {
     assert_eq!(written, golden(name), "{name}");
 }
 
-async fn with(name: &str) -> Bench {
+pub(crate) async fn with(name: &str) -> Bench {
     let bench = Bench::new().await;
     bench.put(&golden(name)).await;
     bench

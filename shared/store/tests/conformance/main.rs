@@ -11,6 +11,7 @@ mod consolidation;
 mod dead;
 mod gateway;
 mod golden;
+mod golden_sessions;
 mod ledger;
 mod memory;
 mod reviews;
