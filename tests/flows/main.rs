@@ -1,3 +1,8 @@
 //! Whole flows through the handlers, a module a flow.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests, too")]
+
+mod bad_input;
+mod bench;
+mod bus;
+mod turns;

@@ -11,8 +11,13 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::ids::queue_id;
+
 /// The account that does not stand in session keys.
 pub const DEFAULT_ACCOUNT: &str = "main";
+
+/// The longest key, in bytes; a longer one becomes its readable start and a hash.
+const MAX_KEY: usize = 512;
 
 const PART: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b'@');
 
@@ -31,7 +36,8 @@ impl SessionKey {
             key.push(':');
             key.push_str(&encode_part(part));
         }
-        Self(key)
+        // A sort key of the table has 1,024 bytes, and a session stands in one beside numbers.
+        Self(if key.len() > MAX_KEY { queue_id(&key) } else { key })
     }
 
     /// A key that a producer chose (`session_key_override`), a person typed, or an item holds: taken as it is.
@@ -70,6 +76,15 @@ mod tests {
         assert_eq!(SessionKey::new("telegram", "main", "1000001", None).as_str(), "telegram:1000001");
         assert_eq!(SessionKey::new("telegram", "other", "-100", Some("5")).as_str(), "telegram:other:-100:5");
         assert_eq!(SessionKey::new("slack", "main", "T1/C1", Some("1.2")).as_str(), "slack:T1%2FC1:1.2");
+    }
+
+    #[test]
+    fn a_key_that_no_table_takes_is_its_start_and_a_hash() {
+        let fits = SessionKey::new("gateway", "main", &"x".repeat(MAX_KEY - 8), None);
+        assert_eq!(fits.as_str(), format!("gateway:{}", "x".repeat(MAX_KEY - 8)));
+        let [one, other] = ["a", "b"].map(|end| SessionKey::new("gateway", "ops", &("👍".repeat(128) + end), None));
+        assert!(one.as_str().starts_with("gateway:ops:") && one.as_str().len() <= 128, "{one}");
+        assert_ne!(one, other);
     }
 
     /// Case ddb-empty-key-regression: an absent or empty thread adds no part, a thread named `-` does.

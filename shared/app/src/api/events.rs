@@ -8,6 +8,7 @@ use turnlock_domain::event::MessageKind;
 use turnlock_domain::ids::EventId;
 use turnlock_domain::session::{SessionKey, encode_part};
 use turnlock_store::StoreError;
+use turnlock_store::admission::AdmissionState;
 use turnlock_store::gateway::GatewayEvent;
 
 use super::{Api, Scope, not_found};
@@ -64,7 +65,12 @@ impl Api {
         let Some(admission) = self.store.admission(id).await? else { return Ok(None) };
         let head = self.store.head(&admission.session).await?;
         let running = head.is_some_and(|head| head.unfinished.as_ref() == Some(id));
-        let progress = if running { Progress::Running(None) } else { Progress::Queued };
+        let progress = match (running, admission.state) {
+            (true, _) => Progress::Running(None),
+            (false, AdmissionState::Queued) => Progress::Queued,
+            // Nobody was promised anything: it is on its way to the queue, or the queue did not take it.
+            (false, AdmissionState::Admitted) => return Ok(None),
+        };
         Ok(Some(EventView { event_id: id.clone(), session: admission.session, progress }))
     }
 

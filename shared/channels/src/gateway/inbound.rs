@@ -65,10 +65,7 @@ pub fn normalise(
     only_known_fields(&document)?;
     let content = content(&document)?;
     let command = only_text(&content).and_then(command::typed);
-    let metadata = match document.get("metadata") {
-        None | Some(Value::Object(_)) => json::metadata(document.get("metadata")),
-        Some(_) => return Err(Refusal::Invalid { field: "metadata", expected: "an object" }),
-    };
+    let metadata = metadata("metadata", &document)?;
     let event = InboundEvent {
         schema: SCHEMA,
         event_id: EventId::derive(channel.as_str(), &[account, key.unwrap_or(fresh_id)]),
@@ -156,8 +153,14 @@ fn block(block: &Value) -> Result<ContentBlock, Refusal> {
     media.text = clean(json::string(block, "/text").unwrap_or_default()).into_owned();
     media.name = json::string(block, "/name").map(|name| clean(name).into_owned());
     media.size = json::integer(block, "/size").and_then(|size| u64::try_from(size).ok());
-    media.metadata = json::metadata(block.get("metadata"));
+    media.metadata = metadata("content.metadata", block)?;
     Ok(media)
+}
+
+fn metadata(field: &'static str, of: &Value) -> Result<Map<String, Value>, Refusal> {
+    let value = of.get("metadata").filter(|value| !value.is_null());
+    let metadata = value.is_none_or(Value::is_object).then(|| json::metadata(value)).flatten();
+    metadata.ok_or(Refusal::Invalid { field, expected: "an object of at most 16 KiB and 32 levels" })
 }
 
 /// The text, where there is nothing else.

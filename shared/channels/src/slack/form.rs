@@ -27,7 +27,8 @@ pub(super) fn normalise(app: &App, body: &[u8], now: Timestamp) -> Result<Normal
     if let Some(payload) = form.get("payload") {
         return interaction(app, payload);
     }
-    match (form.get("command"), form.get("channel_id"), form.get("user_id")) {
+    let id = |name| form.get(name).filter(|id| json::is_id(id));
+    match (form.get("command"), id("channel_id"), id("user_id")) {
         (Some(name), Some(channel), Some(user)) => Ok(slash(app, &form, body, Slash { name, channel, user }, now)),
         _ => {
             Err(Refusal::Invalid { field: "body", expected: "an event, a slash command or an interaction of Slack's" })
@@ -52,7 +53,7 @@ struct Slash<'f> {
 /// A slash command: `/stop` itself, `/echo stop`, or `/echo what is new?`, which is a message. Slack offers none inside
 /// threads, so its session is the channel's.
 fn slash(app: &App, form: &Fields, body: &[u8], slash: Slash<'_>, now: Timestamp) -> Normalised {
-    let team = form.get("team_id").unwrap_or(&app.team_id);
+    let team = form.get("team_id").filter(|team| json::is_id(team)).unwrap_or(&app.team_id);
     let argument = readable(form.get("text").unwrap_or_default(), &app.bot_user_id).text;
     let argument = clean(&argument);
     let command = slash_command(slash.name, &argument);

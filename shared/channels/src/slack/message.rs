@@ -67,8 +67,8 @@ struct Message<'e> {
 impl<'e> Message<'e> {
     fn read(app: &App, envelope: &'e Value) -> Option<Self> {
         let event = envelope.get("event")?;
-        let channel = json::string(event, "/channel")?;
-        let ts = json::string(event, "/ts")?;
+        let channel = json::id(event, "/channel")?;
+        let ts = json::id(event, "/ts")?;
         let team = team(app, envelope);
         Some(Self {
             event,
@@ -77,7 +77,7 @@ impl<'e> Message<'e> {
             channel,
             ts,
             at: timestamp(ts)?,
-            sender: json::string(event, "/user").or_else(|| json::string(event, "/bot_id")).unwrap_or_default(),
+            sender: json::id(event, "/user").or_else(|| json::id(event, "/bot_id")).unwrap_or_default(),
         })
     }
 
@@ -116,7 +116,7 @@ impl<'e> Message<'e> {
 
     /// The thread that the reply goes to. The message that opened a thread carries its own `ts` as `thread_ts`.
     fn thread(&self) -> Option<&'e str> {
-        let thread = json::string(self.event, "/thread_ts");
+        let thread = json::id(self.event, "/thread_ts");
         if self.is_direct() { thread.filter(|thread| *thread != self.ts) } else { thread.or(Some(self.ts)) }
     }
 
@@ -161,9 +161,7 @@ impl<'e> Message<'e> {
 
 /// The workspace that the app was installed in, not the author's: those differ in channels that organisations share.
 fn team<'e>(app: &'e App, envelope: &'e Value) -> &'e str {
-    json::string(envelope, "/authorizations/0/team_id")
-        .or_else(|| json::string(envelope, "/team_id"))
-        .unwrap_or(&app.team_id)
+    json::id(envelope, "/authorizations/0/team_id").or_else(|| json::id(envelope, "/team_id")).unwrap_or(&app.team_id)
 }
 
 /// The chat: the channel, with the workspace in front where that is not the app's own.
@@ -199,7 +197,7 @@ fn files(event: &Value) -> Vec<ContentBlock> {
 }
 
 fn file(file: &Value) -> Option<ContentBlock> {
-    let id = json::string(file, "/id")?;
+    let id = json::id(file, "/id")?;
     let mime = json::string(file, "/mimetype").unwrap_or("application/octet-stream");
     let kind = match mime.split('/').next().unwrap_or_default() {
         "image" => ContentType::Image,

@@ -36,6 +36,9 @@ const UNSUPPORTED: [&str; 14] = [
     "live_photo",
 ];
 
+/// The longest reference to a file: theirs have less than a hundred characters.
+const MAX_FILE_ID: usize = 512;
+
 /// The blocks of the message's files.
 pub(super) fn blocks(message: &Value) -> Vec<ContentBlock> {
     let photo = json::list(message, "/photo").iter().max_by_key(|size| area(size));
@@ -57,7 +60,7 @@ fn area(size: &Value) -> i64 {
 }
 
 fn block(file: &Value, kind: ContentType, default_mime: &str) -> Option<ContentBlock> {
-    let id = json::string(file, "/file_id")?;
+    let id = json::string(file, "/file_id").filter(|id| id.len() <= MAX_FILE_ID)?;
     let mime = json::string(file, "/mime_type").unwrap_or(default_mime);
     let mut block = ContentBlock::media(kind, format!("telegram-file:{id}"), clean(mime));
     block.name = json::string(file, "/file_name").map(|name| clean(name).into_owned());

@@ -67,6 +67,10 @@ pub(super) fn normalise(bot: &Bot, event_id: &EventId, value: &Value) -> Normali
 
 impl<'u> Message<'u> {
     fn read(value: &'u Value) -> Option<Self> {
+        // Without its connection the answer would go to another chat.
+        if value.get("business_connection_id").is_some() && json::id(value, "/business_connection_id").is_none() {
+            return None;
+        }
         let chat = json::integer(value, "/chat/id")?;
         let kind = match json::string(value, "/chat/type") {
             Some("private") => ChatKind::Private,
@@ -113,7 +117,7 @@ impl<'u> Message<'u> {
 
     /// The chat's id; with the connection in front where we answer on a business account's behalf.
     fn chat_id(&self) -> String {
-        match json::string(self.value, "/business_connection_id") {
+        match json::id(self.value, "/business_connection_id") {
             Some(connection) => format!("{connection}/{}", self.chat),
             None => self.chat.to_string(),
         }
@@ -189,7 +193,7 @@ impl<'u> Message<'u> {
     }
 
     fn metadata(&self) -> Map<String, Value> {
-        let fact = |pointer: &str| self.value.pointer(pointer).filter(|fact| !fact.is_object()).cloned();
+        let fact = |pointer: &str| self.value.pointer(pointer).cloned();
         json::facts([
             ("message_id", Some(json!(self.id))),
             ("chat_type", fact("/chat/type")),

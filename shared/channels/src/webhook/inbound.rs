@@ -20,9 +20,6 @@ pub const MAX_BODY: usize = 1 << 20;
 /// The longest text that an event gets from a webhook, in UTF-16 units: it has to fit a model's context and our queue.
 pub const MAX_TEXT: usize = 100_000;
 
-/// The most bytes of JSON that a body's `metadata` may have; more is left out, the text is kept.
-const MAX_METADATA: usize = 16 << 10;
-
 /// What stands behind a text that was cut.
 const CUT_MARK: &str = "\n… (cut)";
 
@@ -63,7 +60,8 @@ pub fn normalise(
     let document = document(headers, body)?;
     let text =
         text(source, &document).ok_or(Refusal::Invalid { field: "body", expected: "something that can be read" })?;
-    let metadata = metadata(&document);
+    // More than an event should carry is left out, the text is kept.
+    let metadata = json::metadata(document.get("metadata"));
     let mut gateway_metadata = request_facts(headers);
     if metadata.is_none() {
         gateway_metadata.insert("metadata_left_out".to_owned(), json!(true));
@@ -143,12 +141,6 @@ fn chat_id(source: &Source, document: &Value) -> String {
         Some(chat) => clean(&chat).into_owned(),
         None => source.name.clone(),
     }
-}
-
-/// The body's `metadata`, unless it is too large for an event.
-fn metadata(document: &Value) -> Option<Map<String, Value>> {
-    let metadata = json::metadata(document.get("metadata"));
-    (json!(metadata).to_string().len() <= MAX_METADATA).then_some(metadata)
 }
 
 /// Facts about the request that are worth a line in the log.

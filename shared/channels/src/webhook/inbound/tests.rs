@@ -134,7 +134,7 @@ fn a_long_body_is_cut_and_says_so() {
 
 #[test]
 fn large_metadata_is_left_out_and_the_text_kept() {
-    let body = json!({ "text": "hi", "metadata": { "log": "x".repeat(MAX_METADATA) } }).to_string();
+    let body = json!({ "text": "hi", "metadata": { "log": "x".repeat(json::MAX_METADATA) } }).to_string();
     let event = arrival_of(&bearer(), &HeaderMap::new(), &body).event;
     assert_eq!((event.text().as_str(), event.metadata.len()), ("hi", 0));
     assert_eq!(event.gateway_metadata["metadata_left_out"], true);
