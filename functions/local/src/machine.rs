@@ -27,8 +27,13 @@ pub(crate) async fn host(
     open: bool,
 ) -> anyhow::Result<Host> {
     let clock = Clock::system();
+    // A first start waits for the disk to create both files, so it waits for both at once.
+    let queues = {
+        let (data, clock, config) = (data.clone(), clock.clone(), Arc::clone(&config));
+        tokio::task::spawn_blocking(move || queues(&data, &clock, &config))
+    };
     let store = store(data, &clock).await?;
-    let queues = queues(data, &clock, &config)?;
+    let queues = queues.await.context("the queues cannot be opened")??;
     recover(&queues, &store).await?;
     let ports = Ports {
         tools: Arc::new(turnlock_tools::builtin(&store)),
