@@ -1,0 +1,246 @@
+//! How a turn ends when its model or its tools do not do what one would wish: played as replays, seen as the user sees it.
+
+use serde_json::{Value, json};
+use turnlock_replay::script::Script;
+use turnlock_replay::{FEATURES, play};
+
+/// Plays the lines; the whole output.
+fn played(lines: &[Value]) -> Value {
+    let source: Vec<String> = lines.iter().map(Value::to_string).collect();
+    let script = Script::parse("turns", &source.join("\n"), FEATURES).unwrap();
+    let played = play(&script, 3).unwrap();
+    assert_eq!(played.faults_left, 0);
+    assert!(played.failures.is_empty(), "{:?}", played.failures);
+    let output = played.output.to_json().unwrap();
+    for request in output["model_requests"].as_array().unwrap() {
+        assert_eq!(request["problems"], json!([]));
+    }
+    assert_eq!(output["unsettled"], json!([]));
+    output
+}
+
+fn say(text: &str) -> Value {
+    json!({"say": {"channel": "telegram", "chat": 1_000_001, "text": text}})
+}
+
+fn texts(output: &Value) -> Vec<String> {
+    let messages = output["chats"]["telegram:main:1000001"]["messages"].as_array().cloned().unwrap_or_default();
+    messages.iter().map(|message| message["text"].as_str().unwrap().to_owned()).collect()
+}
+
+fn history(output: &Value) -> Vec<String> {
+    let messages = output["sessions"][0]["messages"].as_array().cloned().unwrap_or_default();
+    let line = |message: &Value| format!("{}: {}", message["role"].as_str().unwrap(), message["content"]);
+    messages.iter().map(line).collect()
+}
+
+/// How often the model was asked by turns, jobs excepted.
+fn requests(output: &Value) -> usize {
+    output["model_requests"].as_array().unwrap().iter().filter(|request| request["for"] == json!("turn")).count()
+}
+
+const SORRY: &str = "Sorry, something went wrong and I could not answer this message. Please send it again.";
+
+/// Case sqs-fifo-poison: after five attempts the turn is recorded as failed and answered; the next message runs on a
+/// well-formed history.
+#[test]
+fn sqs_fifo_poison_a_message_that_always_fails_is_answered_and_the_next_one_runs() {
+    let output = played(&[
+        json!({"model": {"error": "overloaded", "times": 5}}),
+        json!({"model": {"chunks": ["fine"]}}),
+        say("poison"),
+        say("next question"),
+    ]);
+    assert_eq!(texts(&output), [SORRY, "fine"]);
+    assert_eq!(requests(&output), 6);
+    assert_eq!(output["events"][0]["outcome"], json!("failed"));
+    assert_eq!(output["events"][0]["reason"], json!("too_many_attempts"));
+    assert_eq!(history(&output).len(), 4);
+    assert_eq!(output["dead"], json!([]));
+}
+
+#[test]
+fn throttling_is_no_attempt_and_ends_with_max_wait() {
+    let output = played(&[
+        json!({"config": {"agent": {"limits": {"max_wait": "35m"}}}}),
+        json!({"model": {"error": "throttled", "times": 999}}),
+        say("hi"),
+    ]);
+    assert_eq!(texts(&output), [SORRY]);
+    assert_eq!(output["events"][0]["reason"], json!("too_old"));
+    assert!(requests(&output) > 10, "{}", requests(&output));
+}
+
+#[test]
+fn a_permanent_refusal_is_answered_at_once() {
+    let output = played(&[json!({"model": {"error": "invalid"}}), say("hi")]);
+    assert_eq!(texts(&output), [SORRY]);
+    assert_eq!((requests(&output), &output["events"][0]["reason"]), (1, &json!("model_refused")));
+}
+
+#[test]
+fn a_stream_that_breaks_off_is_no_answer_and_is_tried_again() {
+    for error in ["mid_stream", "eof"] {
+        let output = played(&[
+            json!({"model": {"chunks": ["Hel"], "error": error}}),
+            json!({"model": {"chunks": ["Hello."]}}),
+            say("hi"),
+        ]);
+        assert_eq!(texts(&output), ["Hello."]);
+        assert_eq!(history(&output).len(), 2);
+    }
+}
+
+#[test]
+fn a_model_that_hangs_is_given_up_within_the_turns_time() {
+    let output = played(&[json!({"model": {"error": "hang"}}), json!({"model": {"chunks": ["late"]}}), say("hi")]);
+    assert_eq!(texts(&output), ["late"]);
+    assert!(output["elapsed"].as_f64().unwrap() < 300.0);
+}
+
+/// Case rs-unclosed-all: nothing visible is no answer: one more try, then an honest sentence, never an empty message.
+#[test]
+fn rs_unclosed_all_an_empty_answer_is_retried_once_then_said_honestly() {
+    let thinking = json!({"model": {"chunks": ["<think>internal plan without end"], "times": 2}});
+    let output = played(&[thinking, say("hi")]);
+    assert_eq!(texts(&output), ["I thought about this but did not come to an answer. Could you put it another way?"]);
+    assert_eq!((requests(&output), &output["events"][0]["reason"]), (2, &json!("no_answer")));
+    assert!(!output.to_string().contains("internal plan"));
+    let output =
+        played(&[json!({"model": {"chunks": ["<think>a</think>"]}}), json!({"model": {"chunks": ["b"]}}), say("hi")]);
+    assert_eq!(texts(&output), ["b"]);
+}
+
+#[test]
+fn partial_calls_of_an_answer_that_was_cut_are_never_run_or_stored() {
+    let output = played(&[
+        json!({"tool": {"name": "pay", "risk": "write"}}),
+        json!({"model": {"chunks": ["I will"], "tools": [{"name": "pay", "input": {"amount": 1}}], "stop": "max_tokens"}}),
+        say("pay"),
+    ]);
+    assert_eq!(texts(&output), ["I will\n\n(This answer reached its length limit. Ask me to go on.)"]);
+    assert_eq!(output["tool_runs"], json!([]));
+    assert!(!output["sessions"].to_string().contains("tool_use"));
+}
+
+/// Case br-partial-json-run: arguments that do not parse never reach the tool; the model is told.
+#[test]
+fn br_partial_json_run_unreadable_arguments_never_run() {
+    let output = played(&[
+        json!({"tool": {"name": "delete_rows", "risk": "dangerous"}}),
+        json!({"model": {"tools": [{"name": "delete_rows", "input_chunks": ["{\"table\":\"a", "\",\"where\":"]}]}}),
+        json!({"model": {"chunks": ["I could not."]}}),
+        say("delete"),
+    ]);
+    assert_eq!(texts(&output), ["I could not."]);
+    let runs = output["tool_runs"].as_array().unwrap();
+    assert!(runs.iter().all(|run| run["outcome"] == json!("error") && run["input"].is_null()), "{runs:?}");
+}
+
+#[test]
+fn the_fourth_identical_call_is_refused() {
+    let output = played(&[
+        json!({"tool": {"name": "look", "risk": "read", "keyed": true, "result": "nothing"}}),
+        json!({"model": {"tools": [{"name": "look", "input": {"q": 1}}], "times": 4}}),
+        json!({"model": {"chunks": ["I give up."]}}),
+        say("look"),
+    ]);
+    assert_eq!(texts(&output), ["I give up."]);
+    let outcomes: Vec<_> =
+        output["tool_runs"].as_array().unwrap().iter().map(|run| run["outcome"].as_str().unwrap()).collect();
+    assert_eq!(outcomes, ["ok", "ok", "ok", "refused"]);
+}
+
+#[test]
+fn a_turn_takes_forty_steps_at_most() {
+    let mut lines = vec![json!({"tool": {"name": "look", "risk": "read", "keyed": true, "result": "more"}})];
+    for n in 0..45 {
+        lines.push(json!({"model": {"tools": [{"name": "look", "input": {"n": n}}]}}));
+    }
+    lines.push(say("look"));
+    let output = played(&lines);
+    assert_eq!(output["events"][0]["reason"], json!("too_many_steps"));
+    assert_eq!(requests(&output), 40);
+    assert_eq!(
+        texts(&output),
+        ["This took more steps than I am allowed, so I stopped. Could you ask for a smaller piece?"]
+    );
+    assert_eq!(history(&output).len(), 82, "what was done stays in the history");
+}
+
+/// Case un-session-bricked: a result is cut on a grapheme, and what the model reads is whole.
+#[test]
+fn un_session_bricked_a_long_result_is_cut_on_a_grapheme() {
+    let output = played(&[
+        json!({"tool": {"name": "read", "risk": "read", "result": {"repeat": "👩‍👩‍👧", "times": 9000}}}),
+        json!({"model": {"tools": [{"name": "read", "input": {}}]}}),
+        json!({"model": {"chunks": ["long"]}}),
+        say("read"),
+    ]);
+    let result = &output["sessions"][0]["messages"][2]["content"][0]["content"];
+    let text: String = result.as_array().unwrap().iter().filter_map(|block| block["text"].as_str()).collect();
+    assert!(text.chars().count() < 16_200, "{}", text.chars().count());
+    assert!(text.starts_with("👩‍👩‍👧👩‍👩‍👧") && !text.contains('\u{FFFD}'));
+    let families = text.matches("👩‍👩‍👧").count();
+    assert_eq!(families, 3200, "16,000 characters of five each");
+}
+
+/// A worker that died after a step: the successor takes the results there are and asks no tool again.
+#[test]
+fn a_resumed_turn_repeats_nothing() {
+    let output = played(&[
+        json!({"tool": {"name": "pay", "risk": "write", "result": "paid"}}),
+        json!({"model": {"tools": [{"name": "pay", "input": {"amount": 3}}]}}),
+        json!({"model": {"chunks": ["slow", {"wait": 5}]}}),
+        json!({"model": {"chunks": ["Done."]}}),
+        json!({"kill": {"store": "TransactWriteItems", "nth": 2, "after": false}}),
+        say("pay"),
+    ]);
+    assert_eq!(texts(&output), ["Done."]);
+    assert_eq!(output["tool_runs"].as_array().unwrap().len(), 1);
+    assert_eq!(output["sessions"][0]["messages"].as_array().unwrap().len(), 4);
+    assert_eq!(output["sessions"][0]["fence"], json!(2));
+}
+
+/// Invariant 6: a stop reaches a running stream within 2 s; what there was is committed with the mark, and what is sent
+/// later is not touched.
+#[test]
+fn invariant_6_a_stop_reaches_a_stream_and_nothing_later() {
+    let output = played(&[
+        json!({"model": {"chunks": ["One", {"wait": 60}, " two."]}}),
+        json!({"model": {"chunks": ["again"]}}),
+        say("count"),
+        say("queued"),
+        json!({"advance": 5}),
+        say("/stop"),
+        say("later"),
+        json!({"advance": 2.5}),
+        json!({"expect": {"/chats/telegram:main:1000001/messages/#": 4}}),
+    ]);
+    assert_eq!(texts(&output), ["Stopping.", "One\n\n(stopped)", "(stopped)", "again"]);
+    assert_eq!(requests(&output), 2, "the queued one asks no model");
+}
+
+#[test]
+fn an_intro_is_joined_to_the_first_reply_only() {
+    let output =
+        played(&[json!({"config": {"agent": {"intro": {"telegram": "Hi, I am {name}."}}}}), say("one"), say("two")]);
+    assert_eq!(texts(&output), ["Hi, I am Echo.\n\none", "two"]);
+    assert!(history(&output)[1].contains("Hi, I am Echo."));
+}
+
+#[test]
+fn reasoning_goes_back_to_its_model_and_to_nobody_else() {
+    let output = played(&[
+        json!({"tool": {"name": "look", "risk": "read", "result": "x"}}),
+        json!({"model": {"chunks": [{"reasoning": "secret plan", "signature": "c2ln"}], "tools": [{"name": "look", "input": {}}]}}),
+        json!({"model": {"chunks": ["done"]}}),
+        say("go"),
+    ]);
+    assert_eq!(texts(&output), ["done"]);
+    let second = &output["model_requests"][1]["request"]["messages"];
+    assert_eq!(second[1]["content"][0]["signature"], json!("c2ln"));
+    for place in ["chats", "logs", "platform_calls", "observed"] {
+        assert!(!output[place].to_string().contains("secret plan"), "{place}");
+    }
+}
