@@ -3,6 +3,8 @@
 use std::path::Path;
 
 use turnlock_config::Config;
+use turnlock_replay::player::FEATURES;
+use turnlock_replay::script::Script;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
@@ -25,13 +27,27 @@ fn the_configuration_is_one() {
     assert_eq!((config.telegram.len(), config.slack.len(), config.webhook.len(), config.models.len()), (1, 1, 1, 1));
 }
 
+/// The first arguments of a command of ours.
+fn arguments<'r>(readme: &'r str, command: &str) -> Vec<&'r str> {
+    let lines = blocks(readme, "console").into_iter().flat_map(str::lines);
+    lines.filter_map(|line| line.split_once(command)?.1.split(' ').next()).collect()
+}
+
 #[test]
 fn the_recorded_deliveries_are_there() {
     let readme = readme();
-    let commands = blocks(&readme, "console").into_iter().flat_map(str::lines);
-    let files: Vec<&str> = commands.filter_map(|line| line.split_once(" send ")?.1.split(' ').next()).collect();
+    let files = arguments(&readme, "cargo run -- send ");
     assert_eq!(files.len(), 3);
     for file in files {
         assert!(Path::new(ROOT).join(file).is_file(), "{file}");
     }
+}
+
+#[test]
+fn the_replays_hold() {
+    let readme = readme();
+    let [file] = arguments(&readme, "cargo run -- replay ")[..] else { panic!("one replay is shown") };
+    let source = std::fs::read_to_string(Path::new(ROOT).join(file)).unwrap();
+    let played = turnlock_replay::play(&Script::parse(file, &source, FEATURES).unwrap(), 0).unwrap();
+    assert!(played.failures.is_empty(), "{:?}", played.failures);
 }
