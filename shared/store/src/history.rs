@@ -1,6 +1,7 @@
 //! Turn items: a session's history, one item a turn, never rewritten. A turn above [`PART_BYTES`] is cut into parts that
 //! are written first and sealed by the turn item that lists their number.
 
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use serde::{Deserialize, Serialize};
 use turnlock_domain::commit::Draft;
 use turnlock_domain::ids::EventId;
@@ -69,18 +70,8 @@ impl Store {
         generation: u32,
         from: u64,
     ) -> Result<Vec<StoredTurn>, StoreError> {
-        let request = self
-            .query()
-            .key_condition_expression("pk = :pk AND sk BETWEEN :from AND :to")
-            .expression_attribute_values(":pk", s(keys::session_partition(session)))
-            .expression_attribute_values(":from", s(keys::turn(session, generation, from).1))
-            .expression_attribute_values(":to", s(keys::after_turns(generation)))
-            .scan_index_forward(false)
-            .limit(MAX_TURNS);
-        let mut turns = Vec::new();
-        for item in self.query_page(request).await? {
-            turns.push(self.open_turn(session, item).await?);
-        }
+        let request = self.turns_from(session, generation, from).scan_index_forward(false).limit(MAX_TURNS);
+        let mut turns = self.open_turns(session, request).await?;
         turns.reverse();
         Ok(turns)
     }
@@ -96,13 +87,22 @@ impl Store {
         from: u64,
         limit: i32,
     ) -> Result<Vec<StoredTurn>, StoreError> {
-        let request = self
-            .query()
+        self.open_turns(session, self.turns_from(session, generation, from).limit(limit)).await
+    }
+
+    fn turns_from(&self, session: &SessionKey, generation: u32, from: u64) -> QueryFluentBuilder {
+        self.query()
             .key_condition_expression("pk = :pk AND sk BETWEEN :from AND :to")
             .expression_attribute_values(":pk", s(keys::session_partition(session)))
             .expression_attribute_values(":from", s(keys::turn(session, generation, from).1))
             .expression_attribute_values(":to", s(keys::after_turns(generation)))
-            .limit(limit);
+    }
+
+    async fn open_turns(
+        &self,
+        session: &SessionKey,
+        request: QueryFluentBuilder,
+    ) -> Result<Vec<StoredTurn>, StoreError> {
         let mut turns = Vec::new();
         for item in self.query_page(request).await? {
             turns.push(self.open_turn(session, item).await?);
