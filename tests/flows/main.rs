@@ -5,4 +5,6 @@
 mod bad_input;
 mod bench;
 mod bus;
+mod leaks;
+mod files;
 mod turns;

@@ -3,8 +3,6 @@
 use std::path::Path;
 
 use turnlock_config::Config;
-use turnlock_replay::player::FEATURES;
-use turnlock_replay::script::Script;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
@@ -44,10 +42,8 @@ fn the_recorded_deliveries_are_there() {
 }
 
 #[test]
-fn the_replays_hold() {
+fn the_replay_is_one_of_those_that_are_played() {
     let readme = readme();
     let [file] = arguments(&readme, "cargo run -- replay ")[..] else { panic!("one replay is shown") };
-    let source = std::fs::read_to_string(Path::new(ROOT).join(file)).unwrap();
-    let played = turnlock_replay::play(&Script::parse(file, &source, FEATURES).unwrap(), 0).unwrap();
-    assert!(played.failures.is_empty(), "{:?}", played.failures);
+    assert!(file.starts_with("tests/data/replays/") && Path::new(ROOT).join(file).is_file(), "{file}");
 }
