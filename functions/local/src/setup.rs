@@ -40,7 +40,7 @@ impl Setup {
         let directory = options.data.clone().or_else(|| server.map(|server| server.directory.clone()));
         let mut listen = match server {
             Some(server) => server.listen.parse().map_err(|_| {
-                Misuse(format!("server.listen: `{}` is not an address like 127.0.0.1:8080", server.listen))
+                Misuse(format!("server.listen: `{}` is not an address like 127.0.0.1:8787", server.listen))
             })?,
             None => SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), DEFAULT_PORT),
         };

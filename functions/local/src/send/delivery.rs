@@ -4,10 +4,9 @@
 use anyhow::{Context, anyhow};
 use jiff::Timestamp;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 use turnlock_channels::{slack, telegram, webhook};
-use turnlock_config::{Config, Verify};
+use turnlock_config::Config;
 
 use crate::arguments::{Send, SendChannel};
 use crate::failure::Misuse;
@@ -42,8 +41,9 @@ pub(super) fn signed(
         }
         SendChannel::Webhook => {
             let source = config.webhook.get(account).ok_or_else(|| missing(&format!("[webhook.{account}]")))?;
-            let secret = source.secret.as_ref().ok_or_else(|| missing("secret for it"))?;
-            (format!("/webhook/{account}"), webhook_headers(&source.verify, secret, fresh, &body)?)
+            let source = turnlock_app::ingress::source(account, source)?;
+            let headers = webhook::sign(&source, fresh, Timestamp::now(), &body);
+            (format!("/webhook/{account}"), headers.map_err(|error| anyhow!("{error}"))?)
         }
         SendChannel::Gateway => {
             let mut headers = bearer(token)?;
@@ -53,20 +53,6 @@ pub(super) fn signed(
     };
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type(&body)));
     Ok(Delivery { path, headers, body })
-}
-
-fn webhook_headers(verify: &Verify, secret: &SecretString, id: &str, body: &[u8]) -> anyhow::Result<HeaderMap> {
-    let now = Timestamp::now();
-    match verify {
-        Verify::Standard => webhook::sign_standard(secret, id, now, body).map_err(|error| anyhow!("{error}")),
-        Verify::Slack => Ok(slack::sign(secret, now, body)),
-        Verify::Bearer => bearer(secret.expose_secret()),
-        Verify::Hmac { header } => Err(Misuse(format!(
-            "--account: this source signs with {header}, which `send` does not make; its producer's own \
-             redelivery does"
-        ))
-        .into()),
-    }
 }
 
 fn bearer(token: &str) -> anyhow::Result<HeaderMap> {

@@ -74,7 +74,10 @@ fn slack_route(account: &str, app: &Slack) -> SlackRoute {
 }
 
 /// A source as its channel knows it. A secret that is not configured is a blank one, which lets nobody in.
-pub(crate) fn source(account: &str, webhook: &Webhook) -> Result<Source, ConfigMismatch> {
+///
+/// # Errors
+/// [`ConfigMismatch`] for a value that the configuration let pass and the channel cannot use.
+pub fn source(account: &str, webhook: &Webhook) -> Result<Source, ConfigMismatch> {
     let mismatch = |what| ConfigMismatch { account: account.to_owned(), what };
     let secret = webhook.secret.clone().unwrap_or_else(|| SecretString::from(""));
     let reply_to = match &webhook.reply_to {

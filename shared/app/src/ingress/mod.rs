@@ -33,8 +33,7 @@ use turnlock_config::{Allow, Config};
 use turnlock_domain::event::Channel;
 use turnlock_domain::ids::EventId;
 
-pub(crate) use config::source;
-pub use config::{ConfigMismatch, slack_routes, telegram_routes, webhook_routes};
+pub use config::{ConfigMismatch, slack_routes, source, telegram_routes, webhook_routes};
 pub use fresh::FreshIds;
 
 use crate::admit::{Admission, whole_seconds};

@@ -17,7 +17,7 @@ use secrecy::SecretString;
 pub use client::Client;
 pub use inbound::{MAX_BODY, MAX_TEXT, normalise, receive};
 pub use outbound::render;
-pub use verify::{Proof, sign_standard, verify};
+pub use verify::{Proof, sign, sign_standard, verify};
 
 pub use reqwest::Url;
 

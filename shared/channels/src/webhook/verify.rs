@@ -7,6 +7,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use jiff::Timestamp;
 use secrecy::SecretString;
@@ -54,6 +55,31 @@ pub fn verify(source: &Source, headers: &HeaderMap, body: &[u8], now: Timestamp)
             matches(expected.as_bytes(), given.as_bytes())?;
             Ok(Proof::default())
         }
+    }
+}
+
+/// The headers of a delivery that [`verify`] accepts at `at`; `id` is the delivery's, where the source's kind has one.
+///
+/// # Errors
+/// [`Refusal::SecretMissing`] without a usable secret, [`Refusal::Invalid`] for one that no header can carry.
+pub fn sign(source: &Source, id: &str, at: Timestamp, body: &[u8]) -> Result<HeaderMap, Refusal> {
+    let header = |name: HeaderName, value: String| {
+        let invalid = |_| Refusal::Invalid { field: "secret", expected: "visible ASCII" };
+        let mut value = HeaderValue::from_str(&value).map_err(invalid)?;
+        value.set_sensitive(true);
+        Ok(HeaderMap::from_iter([(name, value)]))
+    };
+    match &source.verify {
+        Verify::Standard { secret } => sign_standard(secret, id, at, body),
+        Verify::Slack { secret } => {
+            secret::usable(Some(secret))?;
+            Ok(slack::sign(secret, at, body))
+        }
+        Verify::Hmac { header: name, secret, prefix } => {
+            let key = secret::usable(Some(secret))?;
+            header(name.clone(), format!("{prefix}{}", hex::encode(secret::hmac_sha256(key.as_bytes(), &[body]))))
+        }
+        Verify::Bearer { token } => header(AUTHORIZATION, format!("Bearer {}", secret::usable(Some(token))?)),
     }
 }
 
@@ -156,6 +182,24 @@ mod tests {
         let proof = verify(&source, &headers, br#"{"test": 2432232314}"#, at).unwrap();
         assert_eq!(proof.delivery_id.as_deref(), Some("msg_p5jXN8AQM9LWM0D4loKWxJek"));
         assert_eq!(verify(&source, &headers, br#"{"test": 2432232315}"#, at), Err(Refusal::BadSignature));
+    }
+
+    #[test]
+    fn every_kind_of_source_accepts_what_is_signed_for_it() {
+        let secret = || SecretString::from("whsec_dGVzdC1rZXk=");
+        let hub = HeaderName::from_static("x-hub-signature-256");
+        let kinds = [
+            Verify::Standard { secret: secret() },
+            Verify::Hmac { header: hub, secret: secret(), prefix: "sha256=".to_owned() },
+            Verify::Slack { secret: secret() },
+            Verify::Bearer { token: secret() },
+        ];
+        for kind in kinds {
+            let source = source(kind);
+            let headers = sign(&source, "msg_1", now(), b"{}").unwrap();
+            assert!(verify(&source, &headers, b"{}", now()).is_ok(), "{:?}", source.verify);
+            assert!(verify(&source, &HeaderMap::new(), b"{}", now()).is_err());
+        }
     }
 
     #[test]

@@ -231,6 +231,6 @@ fn listen(value: Value) -> Result<String, String> {
     let address = text(value)?;
     match address.parse::<std::net::SocketAddr>() {
         Ok(_) => Ok(address),
-        Err(_) => Err("must be an address and a port, e.g. \"127.0.0.1:8080\"".to_owned()),
+        Err(_) => Err("must be an address and a port, e.g. \"127.0.0.1:8787\"".to_owned()),
     }
 }

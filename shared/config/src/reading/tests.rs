@@ -117,8 +117,8 @@ fn a_mistake_names_its_line_its_key_and_what_is_allowed() {
             "line 4: models[0].base_url: must be an address that begins with https:// or http://",
         ),
         (
-            "[server]\nlisten = \"8080\"",
-            "line 2: server.listen: must be an address and a port, e.g. \"127.0.0.1:8080\"",
+            "[server]\nlisten = \"8787\"",
+            "line 2: server.listen: must be an address and a port, e.g. \"127.0.0.1:8787\"",
         ),
     ];
     for (text, want) in table {

@@ -4,6 +4,7 @@
 //! refuse.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::PathBuf;
 
 use secrecy::SecretString;
@@ -139,8 +140,8 @@ pub enum Verify {
     Bearer,
 }
 
-/// Where a webhook's reply goes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Where a webhook's reply goes. An address is often a secret itself, so `Debug` shows only that there is one.
+#[derive(Clone, PartialEq, Eq)]
 pub enum ReplyTo {
     /// To a chat.
     Chat {
@@ -155,6 +156,21 @@ pub enum ReplyTo {
     },
     /// To an address, as a POST.
     Url(String),
+}
+
+impl fmt::Debug for ReplyTo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Chat { channel, account, chat, thread } => f
+                .debug_struct("Chat")
+                .field("channel", channel)
+                .field("account", account)
+                .field("chat", chat)
+                .field("thread", thread)
+                .finish(),
+            Self::Url(_) => f.debug_tuple("Url").field(&"[REDACTED]").finish(),
+        }
+    }
 }
 
 impl Default for Account {
@@ -178,7 +194,7 @@ impl Default for GatewayKey {
 
 impl Default for Server {
     fn default() -> Self {
-        Self { directory: PathBuf::from(".turnlock"), listen: "127.0.0.1:8080".to_owned(), hosts: Vec::new() }
+        Self { directory: PathBuf::from(".turnlock"), listen: "127.0.0.1:8787".to_owned(), hosts: Vec::new() }
     }
 }
 

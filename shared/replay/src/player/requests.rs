@@ -2,14 +2,12 @@
 
 use base64::Engine;
 use bytes::Bytes;
-use hmac::{Hmac, KeyInit, Mac};
-use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use http::{HeaderMap, HeaderValue, Method};
 use jiff::{SignedDuration, Timestamp};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
-use sha2::Sha256;
 use turnlock_channels::{IngressRequest, slack, telegram, webhook};
-use turnlock_config::{Config, Verify};
+use turnlock_config::Config;
 use turnlock_domain::event::Channel;
 
 use crate::script::{ChatType, Say, Sign};
@@ -75,33 +73,17 @@ impl Unsigned {
                 Some(slack::sign(&chosen(secret)?, at, &self.body))
             }
             Channel::Webhook => {
-                let source = config.webhook.get(account)?;
-                self.webhook_signature(&source.verify, &chosen(source.secret.as_ref())?, at)
+                let mut configured = config.webhook.get(account)?.clone();
+                configured.secret = Some(chosen(configured.secret.as_ref())?);
+                let source = turnlock_app::ingress::source(account, &configured).ok()?;
+                let given = self.headers.get("webhook-id").and_then(|id| id.to_str().ok());
+                webhook::sign(&source, given.unwrap_or(&self.id), at, &self.body).ok()
             }
             Channel::Gateway => {
                 let caller = config.gateway.keys.get("main").or_else(|| config.gateway.keys.values().next());
                 Some(bearer(&chosen(caller.and_then(|caller| caller.key.as_ref()))?))
             }
             Channel::Cron | Channel::Cli | Channel::Unknown => None,
-        }
-    }
-
-    fn webhook_signature(&self, verify: &Verify, secret: &SecretString, at: Timestamp) -> Option<HeaderMap> {
-        match verify {
-            Verify::Standard => {
-                let given = self.headers.get("webhook-id").and_then(|id| id.to_str().ok());
-                webhook::sign_standard(secret, given.unwrap_or(&self.id), at, &self.body).ok()
-            }
-            Verify::Slack => Some(slack::sign(secret, at, &self.body)),
-            Verify::Bearer => Some(bearer(secret)),
-            Verify::Hmac { header } => {
-                let mut mac = Hmac::<Sha256>::new_from_slice(secret.expose_secret().as_bytes()).ok()?;
-                mac.update(&self.body);
-                let digest: String = mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-                let prefix = if header.eq_ignore_ascii_case("x-hub-signature-256") { "sha256=" } else { "" };
-                let name = HeaderName::from_bytes(header.as_bytes()).ok()?;
-                Some(HeaderMap::from_iter([(name, HeaderValue::from_str(&format!("{prefix}{digest}")).ok()?)]))
-            }
         }
     }
 }
