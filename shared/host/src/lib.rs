@@ -30,7 +30,7 @@ use turnlock_queue::pool::WorkerPool;
 use turnlock_store::Store;
 use turnlock_tools::Registry;
 
-pub use models::{ModelError, model};
+pub use models::{ModelError, capabilities, model};
 pub use queues::Wrap;
 pub use routes::Response;
 pub use workers::Around;

@@ -25,12 +25,7 @@ pub enum ModelError {
 /// [`ModelError`] says which and what to do.
 pub fn model(settings: &[ModelSettings]) -> Result<Arc<dyn Model>, ModelError> {
     let Some(first) = settings.first() else { return Ok(Arc::new(Scripted::stand_in())) };
-    let capabilities = Capabilities {
-        tools: first.can(Capability::Tools),
-        images: first.can(Capability::Images),
-        starts_in_reasoning: first.can(Capability::StartsInReasoning),
-        context_tokens: first.context_tokens,
-    };
+    let capabilities = capabilities(first);
     match first.provider {
         Provider::Scripted => Ok(Arc::new(Scripted::stand_in().with_capabilities(capabilities))),
         Provider::Bedrock => Err(ModelError::Bedrock),
@@ -45,5 +40,16 @@ pub fn model(settings: &[ModelSettings]) -> Result<Arc<dyn Model>, ModelError> {
             let client = OpenAi::new(settings).map_err(|error| ModelError::Client(error.to_string()))?;
             Ok(Arc::new(client))
         }
+    }
+}
+
+/// What a configured model can do.
+#[must_use]
+pub fn capabilities(model: &ModelSettings) -> Capabilities {
+    Capabilities {
+        tools: model.can(Capability::Tools),
+        images: model.can(Capability::Images),
+        starts_in_reasoning: model.can(Capability::StartsInReasoning),
+        context_tokens: model.context_tokens,
     }
 }

@@ -141,7 +141,18 @@ impl Model for Scripted {
     }
 
     async fn stream(&self, request: &ModelRequest) -> Result<ModelStream, ModelError> {
-        let prepared = request.prepared(&self.name, &self.capabilities);
+        self.stream_as(request, &self.capabilities)
+    }
+}
+
+impl Scripted {
+    /// Answers as a model that can do something else: a replay's configuration may change what its model can do, and the
+    /// script goes on.
+    ///
+    /// # Errors
+    /// Those that the script names.
+    pub fn stream_as(&self, request: &ModelRequest, capabilities: &Capabilities) -> Result<ModelStream, ModelError> {
+        let prepared = request.prepared(&self.name, capabilities);
         if !self.stand_in {
             let recorded = RecordedRequest {
                 purpose: request.purpose,

@@ -396,6 +396,7 @@ impl Agent {
                 Ok(Ok(turn))
             }
             Err(CommitRefused::AlreadyCommitted(marker)) => {
+                journal_line::fence_rejection(&lock.event, &lock.session, lock.fence, "commit");
                 let turn = self.stored_turn(*marker).await?;
                 self.store.release(lock, Release { finished: true, ..Release::default() }).await?;
                 Ok(Ok(turn))

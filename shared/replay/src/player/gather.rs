@@ -12,7 +12,7 @@ use turnlock_queue::local::MessageState;
 use turnlock_store::{Store, StoreError};
 
 use super::process::World;
-use super::record::Line;
+use super::record::{Accepted, Line};
 use crate::output::{DeadRow, EventRow, JobRow, LogRow, Output, Seconds, ToolRun};
 
 /// How many of each kind are read at the most.
@@ -57,21 +57,23 @@ async fn sessions(store: &Store) -> Result<Vec<Value>, StoreError> {
     Ok(sessions)
 }
 
-/// Accepted events first, then those that never got that far; the outcome is the log's, or, if the process died before
-/// it wrote its line, the marker's.
+/// Every event where it was accepted or, if it never got that far, where its line stands in the log; the outcome is the
+/// log's, or, if the process died before it wrote its line, the marker's.
 async fn events(world: &World, store: &Store, lines: &[Line]) -> Result<Vec<EventRow>, StoreError> {
     let mut rows: BTreeMap<String, EventRow> = BTreeMap::new();
     let mut order = Vec::new();
-    for envelope in world.record.accepted() {
+    for Accepted { envelope, lines: before } in world.record.accepted() {
         let id = envelope.event.event_id.to_string();
-        order.push(id.clone());
+        order.push((before, id.clone()));
         let (session, text) = (envelope.event.session_key().to_string(), envelope.event.text());
         rows.insert(id.clone(), EventRow { id, session, text, outcome: None, reason: None, attempts: 0 });
     }
-    for line in lines.iter().filter(|line| line.target == journal_line::EVENT) {
+    for (index, line) in lines.iter().enumerate().filter(|(_, line)| line.target == journal_line::EVENT) {
         let id = line.text("event_id");
-        let row = rows.entry(id.clone()).or_insert_with(|| {
-            order.push(id.clone());
+        // What has no identity is an entry of its own each time.
+        let key = if id.is_empty() { format!("line {index}") } else { id.clone() };
+        let row = rows.entry(key.clone()).or_insert_with(|| {
+            order.push((index, key));
             EventRow {
                 id,
                 session: line.text("session"),
@@ -98,7 +100,8 @@ async fn events(world: &World, store: &Store, lines: &[Line]) -> Result<Vec<Even
         row.outcome = Some(outcome.to_owned());
         row.reason = reason.map(str::to_owned);
     }
-    Ok(order.into_iter().filter_map(|id| rows.remove(&id)).collect())
+    order.sort_by_key(|(position, _)| *position);
+    Ok(order.into_iter().filter_map(|(_, id)| rows.remove(&id)).collect())
 }
 
 /// Every start of a scripted tool, and every call that came to something without one.

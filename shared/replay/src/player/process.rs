@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use turnlock_clock::Clock;
 use turnlock_config::Config;
 use turnlock_embedded::EmbeddedDynamoDb;
-use turnlock_host::{Host, HostError, Ports};
+use turnlock_host::{Host, HostError, Ports, capabilities};
 use turnlock_models::{Capabilities, Model, ModelError, ModelRequest, ModelStream, Scripted};
 use turnlock_queue::local::LocalQueues;
 use turnlock_store::Store;
@@ -60,7 +60,15 @@ impl World {
                 Box::pin(async move { in_turn(&event, work).await })
             })),
             platforms: life.platform(self.fakes.clone()),
-            model: Arc::new(Gated { inner: self.model.clone(), life: life.clone() }),
+            model: Arc::new(Gated {
+                capabilities: self
+                    .config
+                    .models
+                    .first()
+                    .map_or_else(|| self.model.capabilities().clone(), capabilities),
+                inner: self.model.clone(),
+                life: life.clone(),
+            }),
             clock: self.clock.clone(),
             config: Arc::clone(&self.config),
             open: false,
@@ -75,9 +83,11 @@ impl World {
     }
 }
 
-/// The model as one process reaches it: a dead one hears nothing of it any more.
+/// The model as one process reaches it: able to do what the configuration says; a dead process hears nothing of it any
+/// more.
 struct Gated {
     inner: Arc<Scripted>,
+    capabilities: Capabilities,
     life: Life,
 }
 
@@ -88,13 +98,13 @@ impl Model for Gated {
     }
 
     fn capabilities(&self) -> &Capabilities {
-        self.inner.capabilities()
+        &self.capabilities
     }
 
     async fn stream(&self, request: &ModelRequest) -> Result<ModelStream, ModelError> {
         self.life.gate().await;
         let life = self.life.clone();
-        let stream = self.inner.stream(request).await?;
+        let stream = self.inner.stream_as(request, &self.capabilities)?;
         Ok(Box::pin(stream.then(move |event| {
             let life = life.clone();
             async move {

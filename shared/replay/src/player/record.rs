@@ -44,7 +44,15 @@ impl Line {
 pub(super) struct Record {
     clock: Clock,
     lines: Arc<Mutex<Vec<Line>>>,
-    accepted: Arc<Mutex<Vec<Envelope>>>,
+    accepted: Arc<Mutex<Vec<Accepted>>>,
+}
+
+/// An event that was sent to the inbound or control queue.
+#[derive(Debug, Clone)]
+pub(super) struct Accepted {
+    pub(super) envelope: Envelope,
+    /// How many lines the log had by then.
+    pub(super) lines: usize,
 }
 
 impl Record {
@@ -57,13 +65,13 @@ impl Record {
     }
 
     /// Every event that was sent to the inbound or control queue, in order.
-    pub(super) fn accepted(&self) -> Vec<Envelope> {
+    pub(super) fn accepted(&self) -> Vec<Accepted> {
         lock(&self.accepted).clone()
     }
 
     /// `queue`, whose sent events are noted.
     pub(super) fn noting(&self, queue: Arc<dyn Queue>) -> Arc<dyn Queue> {
-        Arc::new(Noting { inner: queue, accepted: Arc::clone(&self.accepted) })
+        Arc::new(Noting { inner: queue, record: self.clone() })
     }
 }
 
@@ -111,16 +119,17 @@ impl Visit for Fields {
 /// Notes what is sent, whether or not it arrives.
 struct Noting {
     inner: Arc<dyn Queue>,
-    accepted: Arc<Mutex<Vec<Envelope>>>,
+    record: Record,
 }
 
 #[async_trait]
 impl Queue for Noting {
     async fn send(&self, message: NewMessage) -> Result<(), SendError> {
         if let Ok(envelope) = serde_json::from_str::<Envelope>(&message.body) {
-            let mut accepted = lock(&self.accepted);
-            if !accepted.iter().any(|known| known.event.event_id == envelope.event.event_id) {
-                accepted.push(envelope);
+            let lines = lock(&self.record.lines).len();
+            let mut accepted = lock(&self.record.accepted);
+            if !accepted.iter().any(|known| known.envelope.event.event_id == envelope.event.event_id) {
+                accepted.push(Accepted { envelope, lines });
             }
         }
         self.inner.send(message).await
