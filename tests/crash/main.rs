@@ -3,4 +3,6 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests, too")]
 
 mod enumeration;
+mod run;
 mod sigkill;
+mod traces;

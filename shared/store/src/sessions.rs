@@ -494,9 +494,9 @@ impl Store {
     }
 }
 
-/// What goes from the head when the unfinished event is finished.
-const UNFINISHED: &str =
-    "unfinished, unfinished_accepted_at, unfinished_route, attempts, step, noted_event, noted_receives";
+/// What goes from the head when the unfinished event is finished. The noted receives stay: they may be those of an event
+/// that waits behind it, which would be given up without them (trace V3), and they count for the event they name alone.
+const UNFINISHED: &str = "unfinished, unfinished_accepted_at, unfinished_route, attempts, step";
 
 pub(crate) fn update(update: Update) -> TransactWriteItem {
     TransactWriteItem::builder().update(update).build()
