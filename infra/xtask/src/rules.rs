@@ -33,6 +33,7 @@ const RULES: &[Rule] = &[
     Rule { holds: "crates come from crates.io", check: dependencies::sources },
     Rule { holds: "one TLS and one HTTP stack, no banned crate", check: dependencies::bans },
     Rule { holds: "no test is ignored, no lint is allowed in silence", check: code::attributes },
+    Rule { holds: "the clock alone asks the machine for the time", check: code::clock },
     Rule { holds: "every module says what it is", check: code::module_docs },
     Rule { holds: "files have one subject", check: code::length },
     Rule { holds: "no snapshot waits for review", check: files::snapshots },

@@ -48,6 +48,28 @@ fn statement(text: &str, number: usize) -> String {
     whole
 }
 
+/// Whose time a lease, a signature and a rate are compared with: `shared/clock`. What asks the machine instead cannot be
+/// replayed, and disagrees with everything else.
+pub(super) fn clock(repository: &Repository) -> anyhow::Result<Vec<Finding>> {
+    let asked = rust(repository).filter(|file| {
+        file.path.starts_with("shared/") && file.path.contains("/src/") && !file.path.starts_with("shared/clock/")
+    });
+    let asked = asked.filter(|file| !file.path.ends_with("/tests.rs"));
+    Ok(asked.flat_map(machine_time).collect())
+}
+
+fn machine_time(file: &File) -> Vec<Finding> {
+    let code = code_only(&file.text);
+    let lines = code.lines().enumerate().filter(|(_, line)| {
+        ["Timestamp::now", "Zoned::now", "SystemTime::now"].iter().any(|call| line.contains(call))
+            || (line.contains("std::time::") && line.contains("Instant"))
+    });
+    let fix = "`turnlock_clock::Clock` for the time, `tokio::time::Instant` for how long something takes";
+    lines
+        .map(|(number, _)| Finding::new(format!("{}:{}", file.path, number + 1), "asks the machine for the time", fix))
+        .collect()
+}
+
 /// A file under `src/` begins with `//!`, unit tests in a file of their own excepted.
 pub(super) fn module_docs(repository: &Repository) -> anyhow::Result<Vec<Finding>> {
     let undocumented = rust(repository).filter(|file| {
@@ -90,6 +112,15 @@ mod tests {
                     #[expect(dead_code)]\nlet text = \"#[allow(dead_code)]\";\nfn allow() {}\n";
         let findings = attributes(&with_files(&[("a.rs", text), ("b.md", "#[ignore]")])).unwrap();
         assert_eq!(places(&findings), ["a.rs:2", "a.rs:3", "a.rs:8"]);
+    }
+
+    #[test]
+    fn the_machines_time_is_the_clocks() {
+        let code = "use std::time::Duration;\nuse std::time::{Duration, Instant};\n// Timestamp::now()\nlet now = Timestamp::now();";
+        let files =
+            ["shared/app/src/a.rs", "shared/app/src/tests.rs", "shared/clock/src/lib.rs", "functions/local/src/a.rs"];
+        let findings = clock(&with_files(&files.map(|path| (path, code)))).unwrap();
+        assert_eq!(places(&findings), ["shared/app/src/a.rs:2", "shared/app/src/a.rs:4"]);
     }
 
     #[test]
