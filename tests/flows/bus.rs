@@ -235,7 +235,7 @@ fn slack_retry(bench: &Bench, n: i64, retry: Option<u32>) -> IngressRequest {
     request
 }
 
-/// DESIGN 7: never pretend that an event was accepted, and say so where it came from.
+/// Invariant 12: never pretend that an event was accepted, and say so where it came from.
 #[tokio::test(start_paused = true)]
 async fn a_full_queue_is_said_by_status_and_what_was_refused_can_come_again() {
     let bench = with(|config| config.agent.limits.queue = 2).start().await;

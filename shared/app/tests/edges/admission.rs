@@ -129,7 +129,7 @@ async fn an_event_is_accepted_once_however_often_it_is_delivered() {
     assert!(kit.notices().is_empty(), "a redelivery is not counted against the rate");
 }
 
-/// Invariant 12, DESIGN 7: one notice a window on chat channels.
+/// Invariant 12: one notice a window on chat channels.
 #[tokio::test(start_paused = true)]
 async fn a_session_over_its_rate_is_told_so_once_a_window() {
     let kit = Kit::new().await;
@@ -211,7 +211,7 @@ async fn too_much_waiting_is_said_by_status_and_asked_for_seldom() {
     assert!(kit.notices().is_empty(), "Telegram tries again");
 }
 
-/// DESIGN 7: never pretend that an event was accepted.
+/// Invariant 12: never pretend that an event was accepted.
 #[tokio::test(start_paused = true)]
 async fn a_full_queue_is_busy_after_the_publish_timeout() {
     let kit = Kit::with_capacity(1).await;
