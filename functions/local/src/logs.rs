@@ -1,5 +1,7 @@
 //! Logs on stderr, and the ring of recent events that the page shows.
 
+use std::any::Any;
+
 use anyhow::Context;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
@@ -29,7 +31,18 @@ pub(crate) fn start(options: &Options, journal: &Journal, talking: bool) -> anyh
         .with(lines.with_filter(filter))
         .with(journal.layer().with_filter(crate::journal::targets()))
         .try_init();
-    started.context("the log cannot be started")
+    started.context("the log cannot be started")?;
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        tracing::error!(place, what = what(panic.payload()), "a panic at {place}");
+    }));
+    Ok(())
+}
+
+/// What a panic says, where it is a sentence of the program's own: one that was put together may quote what somebody
+/// wrote, and a log must not.
+fn what(payload: &(dyn Any + Send)) -> &'static str {
+    payload.downcast_ref::<&'static str>().copied().unwrap_or("(not shown: it may quote what somebody wrote)")
 }
 
 fn filter(wanted: Option<String>, talking: bool) -> anyhow::Result<Targets> {
@@ -63,6 +76,14 @@ mod tests {
         assert!(targets.would_enable("turnlock_app::turn", &Level::INFO));
         assert!(!targets.would_enable("turnlock::outbound", &Level::INFO));
         assert!(!targets.would_enable("hyper", &Level::INFO));
+    }
+
+    #[test]
+    fn a_panic_shows_no_more_than_its_own_sentence() {
+        let payload = |work: fn()| std::panic::catch_unwind(work).unwrap_err();
+        assert_eq!(what(&*payload(|| std::panic::panic_any("a literal"))), "a literal");
+        let text = String::from("somebody's words");
+        assert!(!what(&format!("cannot read {text}")).contains("words"));
     }
 
     #[test]

@@ -260,8 +260,10 @@ impl Inference<'_> {
         };
         let key = self.key(call);
         let outcome = format!("{:?}", result.outcome).to_lowercase();
+        // A name that the model made up may be anything, somebody's text too.
+        let name = known.map_or("(unknown)", |_| call.name);
         tracing::info!(target: journal_line::TOOL, event_id = %self.lock.event, session = %self.lock.session,
-            name = call.name, key, outcome, "tool {} of event {}: {outcome}", call.name, self.lock.event);
+            name, key, outcome, "tool {name} of event {}: {outcome}", self.lock.event);
         match self.store.write_result(self.lock, call.step, call.index, &result).await? {
             ResultSlot::Mine => Ok(result),
             ResultSlot::Taken(theirs) => Ok(theirs),

@@ -233,12 +233,22 @@ async fn telegrams_refusals_by_what_the_caller_must_do() {
         (None, 400, "Bad Request: message text is empty", rejected("400 message text is empty")),
         (None, 401, "Unauthorized", rejected("401 Unauthorized")),
         (None, 404, "Not Found", rejected("404 Not Found")),
+        (None, 400, "Bad Request: can't parse <b>x</b> of 1:AAtoken", rejected("400 can't parse … of …")),
         (None, 500, "Internal Server Error", SendError::Unknown("status 500".to_owned())),
         (Some("1"), 502, "Bad Gateway", SendError::Transient("status 502".to_owned())),
     ];
     for (edit, code, description, wanted) in table {
         assert_eq!(telegram_error(edit, code, description).await, wanted, "{description}");
     }
+}
+
+/// A platform may repeat what it was sent; a log must not.
+#[tokio::test]
+async fn what_was_sent_is_in_no_error() {
+    let said = event(Channel::Telegram, "-100", "my secret diary, not found elsewhere");
+    let body = json!({ "ok": false, "error_code": 400, "description": "Bad Request: \"my secret diary\" not found" });
+    let (result, _) = send(&said, None, Scripted::json(400, &body)).await;
+    assert_eq!(result, Err(SendError::Rejected { code: "400 … … … not …".to_owned() }));
 }
 
 #[tokio::test]
@@ -302,6 +312,7 @@ async fn sl_ok_false_200() {
         (None, "service_unavailable", SendError::Transient("service_unavailable".to_owned())),
         (None, "internal_error", SendError::Unknown("internal_error".to_owned())),
         (None, "invalid_auth", SendError::Rejected { code: "invalid_auth".to_owned() }),
+        (None, "xoxb-Token!", SendError::Rejected { code: "an error without a name".to_owned() }),
         (Some("1.2"), "message_not_found", SendError::EditGone),
         (Some("1.2"), "edit_window_closed", SendError::EditGone),
     ];

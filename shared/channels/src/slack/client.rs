@@ -165,8 +165,14 @@ fn failure(error: &str, response: &PlatformResponse, edit: Option<&str>) -> Send
             SendError::ThreadGone
         }
         "message_not_found" | "edit_window_closed" | "cant_update_message" if edit.is_some() => SendError::EditGone,
-        _ => SendError::Rejected { code: error.chars().filter(|c| !c.is_control()).take(80).collect() },
+        // Slack's errors are names; whatever else stands there may be anything, and this ends in logs.
+        _ if is_name(error) => SendError::Rejected { code: error.to_owned() },
+        _ => SendError::Rejected { code: "an error without a name".to_owned() },
     }
+}
+
+fn is_name(error: &str) -> bool {
+    error.len() <= 60 && error.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
 }
 
 fn limited(response: &PlatformResponse) -> SendError {

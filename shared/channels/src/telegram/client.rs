@@ -21,6 +21,10 @@ use crate::outbound::{CALL_TIMEOUT, SendError};
 /// The public Bot API server.
 pub const DEFAULT_BASE_URL: &str = "https://api.telegram.org";
 
+/// As much of a description as is kept.
+const MOST_WORDS: usize = 16;
+const LONGEST_WORD: usize = 24;
+
 /// How long to wait when a 429 does not say.
 const DEFAULT_WAIT: Duration = Duration::from_secs(5);
 
@@ -56,7 +60,7 @@ impl Client {
             None => ("sendMessage", send_arguments(event, part)),
         };
         match self.http.send(self.request(method, &arguments), CALL_TIMEOUT).await {
-            Ok(response) => read(&response, edit),
+            Ok(response) => read(&response, edit, part),
             Err(PlatformError::Unreachable(_)) => Err(SendError::Transient("unreachable".to_owned())),
             Err(PlatformError::AnswerLost(_)) => Err(unclear(edit, "answer lost")),
         }
@@ -70,7 +74,7 @@ impl Client {
         let mut arguments = address(event);
         arguments["message_id"] = number(message);
         match self.http.send(self.request("deleteMessage", &arguments), CALL_TIMEOUT).await {
-            Ok(response) => match read(&response, Some(message)) {
+            Ok(response) => match read(&response, Some(message), "") {
                 Err(SendError::Rejected { code }) if code.contains("message to delete not found") => Ok(()),
                 answer => answer.map(|_| ()),
             },
@@ -139,7 +143,8 @@ fn unclear(edit: Option<&str>, what: &str) -> SendError {
     }
 }
 
-fn read(response: &PlatformResponse, edit: Option<&str>) -> Result<String, SendError> {
+/// What an answer means; `sent` is the text that it answers.
+fn read(response: &PlatformResponse, edit: Option<&str>, sent: &str) -> Result<String, SendError> {
     let body = serde_json::from_slice::<Value>(&response.body).unwrap_or_default();
     let ok = body.get("ok").and_then(Value::as_bool);
     if ok == Some(true) {
@@ -150,16 +155,18 @@ fn read(response: &PlatformResponse, edit: Option<&str>) -> Result<String, SendE
     let code = json::integer(&body, "/error_code").unwrap_or_else(|| i64::from(response.status));
     let description = json::string(&body, "/description").unwrap_or_default();
     match code {
-        400 => bad_request(&body, description, edit),
-        403 => Err(SendError::ChatGone { reason: short(description) }),
+        400 => bad_request(&body, description, edit, sent),
+        403 => Err(SendError::ChatGone { reason: short(description, sent) }),
         413 => Err(SendError::TooLong),
         429 => Err(SendError::RetryAfter(wait(&body, response))),
-        401..=499 => Err(SendError::Rejected { code: format!("{code} {}", short(description)).trim_end().to_owned() }),
+        401..=499 => {
+            Err(SendError::Rejected { code: format!("{code} {}", short(description, sent)).trim_end().to_owned() })
+        }
         _ => Err(unclear(edit, &format!("status {code}"))),
     }
 }
 
-fn bad_request(body: &Value, description: &str, edit: Option<&str>) -> Result<String, SendError> {
+fn bad_request(body: &Value, description: &str, edit: Option<&str>, sent: &str) -> Result<String, SendError> {
     if let Some(to) = json::integer(body, "/parameters/migrate_to_chat_id") {
         return Err(SendError::Migrated { to: to.to_string() });
     }
@@ -182,9 +189,9 @@ fn bad_request(body: &Value, description: &str, edit: Option<&str>) -> Result<St
         "chat_write_forbidden",
         "user_is_blocked",
     ]) {
-        SendError::ChatGone { reason: short(description) }
+        SendError::ChatGone { reason: short(description, sent) }
     } else {
-        SendError::Rejected { code: format!("400 {}", short(description)).trim_end().to_owned() }
+        SendError::Rejected { code: format!("400 {}", short(description, sent)).trim_end().to_owned() }
     })
 }
 
@@ -196,8 +203,14 @@ fn wait(body: &Value, response: &PlatformResponse) -> Duration {
         .unwrap_or(DEFAULT_WAIT)
 }
 
-/// A description as a code: without its prefix, bounded.
-fn short(description: &str) -> String {
+/// A description as a code: the platform's own words, without its prefix, bounded. What is no plain word, or stands in what
+/// we sent, may be a token or somebody's text that it repeats: this ends in logs and in the ledger.
+fn short(description: &str, sent: &str) -> String {
     let text = description.trim_start_matches("Bad Request: ").trim_start_matches("Forbidden: ");
-    text.chars().filter(|c| !c.is_control()).take(120).collect()
+    let words = text.split_whitespace().take(MOST_WORDS).map(|word| {
+        let bare = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+        let plain = word.len() <= LONGEST_WORD && word.chars().all(|c| c.is_ascii_alphabetic() || "'-_,.:".contains(c));
+        if plain && (bare.len() <= 3 || !sent.contains(bare)) { word } else { "…" }
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
