@@ -3,6 +3,7 @@
 
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use serde::{Deserialize, Serialize};
+use turnlock_domain::boundary::{self, TurnSpan};
 use turnlock_domain::commit::Draft;
 use turnlock_domain::ids::EventId;
 use turnlock_domain::message::Message;
@@ -216,11 +217,18 @@ impl Store {
         &self,
         session: &SessionKey,
         generation: u32,
-        boundary: u64,
+        last_consolidated: u64,
         messages: &[Message],
     ) -> Result<(), StoreError> {
         let now = self.clock().now_ms();
-        for span in turnlock_domain::boundary::turn_spans(0, messages) {
+        let count = messages.len() as u64;
+        let mut spans = boundary::turn_spans(0, messages);
+        // A last turn that waits for an answer or a result is no complete one, and yet a part of what is put in.
+        let end = spans.last().map_or(0, |span| span.end());
+        if end < count {
+            spans.push(TurnSpan { first: end, messages: count - end });
+        }
+        for span in spans {
             let range =
                 usize::try_from(span.first).unwrap_or(0)..usize::try_from(span.first + span.messages).unwrap_or(0);
             let draft = Draft {
@@ -242,8 +250,8 @@ impl Store {
         let head = crate::sessions::Head {
             layout: LAYOUT,
             generation,
-            boundary,
-            message_count: messages.len() as u64,
+            boundary: last_consolidated,
+            message_count: count,
             ..Default::default()
         };
         let item = to_item("session head", keys::head(session), &head, None)?;

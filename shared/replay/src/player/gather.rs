@@ -13,6 +13,7 @@ use turnlock_store::{Store, StoreError};
 
 use super::process::World;
 use super::record::{Accepted, Line};
+use super::tools::Start;
 use crate::output::{DeadRow, EventRow, JobRow, LogRow, Output, Seconds, ToolRun};
 
 /// How many of each kind are read at the most.
@@ -104,38 +105,43 @@ async fn events(world: &World, store: &Store, lines: &[Line]) -> Result<Vec<Even
     Ok(order.into_iter().filter_map(|(_, id)| rows.remove(&id)).collect())
 }
 
-/// Every start of a scripted tool, and every call that came to something without one.
+/// Every start of a scripted tool, and every call that came to something without one. At one instant the order is that
+/// of the log, which has a line for every call that ended.
 fn tool_runs(world: &World, lines: &[Line], start: Millis) -> Vec<ToolRun> {
-    let starts = world.tools.starts();
+    let mut starts = world.tools.starts();
     let mut runs: Vec<(Millis, ToolRun)> = Vec::new();
-    for started in &starts {
-        let run = ToolRun {
-            at: Seconds::between(start, started.at),
-            session: started.session.clone(),
-            name: started.name.clone(),
-            input: started.input.clone(),
-            key: started.key.clone(),
-            outcome: started.outcome.unwrap_or("unknown").to_owned(),
-        };
-        runs.push((started.at, run));
-    }
     for line in lines.iter().filter(|line| line.target == journal_line::TOOL) {
         let key = line.text("key");
-        if starts.iter().any(|started| started.key == key) {
-            continue;
+        let (ended, others): (Vec<_>, Vec<_>) = starts.into_iter().partition(|started| started.key == key);
+        starts = others;
+        if ended.is_empty() {
+            let run = ToolRun {
+                at: Seconds::between(start, line.at),
+                session: line.text("session"),
+                name: line.text("name"),
+                input: Value::Null,
+                key,
+                outcome: line.text("outcome"),
+            };
+            runs.push((line.at, run));
         }
-        let run = ToolRun {
-            at: Seconds::between(start, line.at),
-            session: line.text("session"),
-            name: line.text("name"),
-            input: Value::Null,
-            key,
-            outcome: line.text("outcome"),
-        };
-        runs.push((line.at, run));
+        runs.extend(ended.into_iter().map(|started| tool_run(started, start)));
     }
+    runs.extend(starts.into_iter().map(|started| tool_run(started, start)));
     runs.sort_by_key(|(at, _)| *at);
     runs.into_iter().map(|(_, run)| run).collect()
+}
+
+fn tool_run(started: Start, start: Millis) -> (Millis, ToolRun) {
+    let run = ToolRun {
+        at: Seconds::between(start, started.at),
+        session: started.session,
+        name: started.name,
+        input: started.input,
+        key: started.key,
+        outcome: started.outcome.unwrap_or("unknown").to_owned(),
+    };
+    (started.at, run)
 }
 
 fn jobs(lines: &[Line]) -> Vec<JobRow> {
