@@ -5,6 +5,8 @@
 mod bad_input;
 mod bench;
 mod bus;
-mod leaks;
+mod cases;
 mod files;
+mod leaks;
+mod thinking;
 mod turns;

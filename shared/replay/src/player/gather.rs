@@ -1,6 +1,6 @@
 //! The output of a moment, read from the world: store, queues, fakes, model, log.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use turnlock_app::deliver::observers;
@@ -109,12 +109,14 @@ async fn events(world: &World, store: &Store, lines: &[Line]) -> Result<Vec<Even
 /// of the log, which has a line for every call that ended.
 fn tool_runs(world: &World, lines: &[Line], start: Millis) -> Vec<ToolRun> {
     let mut starts = world.tools.starts();
+    let known: BTreeSet<String> = starts.iter().map(|started| started.key.clone()).collect();
     let mut runs: Vec<(Millis, ToolRun)> = Vec::new();
     for line in lines.iter().filter(|line| line.target == journal_line::TOOL) {
         let key = line.text("key");
         let (ended, others): (Vec<_>, Vec<_>) = starts.into_iter().partition(|started| started.key == key);
         starts = others;
-        if ended.is_empty() {
+        runs.extend(ended.into_iter().map(|started| tool_run(started, start)));
+        if !known.contains(&key) {
             let run = ToolRun {
                 at: Seconds::between(start, line.at),
                 session: line.text("session"),
@@ -125,7 +127,6 @@ fn tool_runs(world: &World, lines: &[Line], start: Millis) -> Vec<ToolRun> {
             };
             runs.push((line.at, run));
         }
-        runs.extend(ended.into_iter().map(|started| tool_run(started, start)));
     }
     runs.extend(starts.into_iter().map(|started| tool_run(started, start)));
     runs.sort_by_key(|(at, _)| *at);
