@@ -342,6 +342,20 @@ async fn a_body_of_the_wrong_shape_is_refused_where_the_shape_is_ours_to_say() {
     check(&bench, cases).await;
 }
 
+/// The same key with another body is refused, and the event that has it is answered.
+#[tokio::test(start_paused = true)]
+async fn a_key_that_comes_with_another_body_is_a_conflict() {
+    let bench = Bench::new().await;
+    assert_eq!(bench.deliver(Route::Api, 1, "first").await.status, 202);
+    let logs = Logs::start();
+    assert_eq!(bench.deliver(Route::Api, 1, CANARY).await.status, 409);
+    let lines = logs.take();
+    assert_eq!(only_line(&lines).field("reason"), "conflict");
+    assert!(!logs.text().contains(CANARY), "{}", logs.text());
+    bench.run(5).await;
+    assert_eq!(bench.event(&Route::Api.event_id(1)).await, ("done".to_owned(), "first".to_owned()));
+}
+
 /// Case by case what a person can see: half characters cost one character, invisible text gets a kind sentence.
 #[tokio::test(start_paused = true)]
 async fn odd_texts_are_answered_where_they_came_from() {

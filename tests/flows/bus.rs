@@ -396,6 +396,17 @@ async fn a_record_that_cannot_be_read_is_set_aside_and_its_queue_goes_on() {
     assert!(queues.contains(&"inbound") && queues.contains(&"outbound"), "{queues:?}");
 }
 
+/// A queue refuses two characters that a model may well write: the reply arrives all the same.
+#[tokio::test(start_paused = true)]
+async fn a_reply_that_a_queue_would_refuse_as_it_is_arrives() {
+    let bench = Bench::new().await;
+    bench.world.model.push(line(7, json!({ "chunks": ["a\u{ffff}b\u{fffe}\u{0} c"] })));
+    bench.tell(1, 7, "hello").await;
+    bench.run(10).await;
+    assert_eq!(bench.shown(7).len(), 1, "{:?}", bench.shown(7));
+    assert!(bench.shown(7)[0].starts_with('a') && bench.left().is_empty(), "{:?}", bench.left());
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_host_starts_and_stops_as_often_as_one_likes() {
     let mut bench = Bench::new().await;

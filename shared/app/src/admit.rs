@@ -151,7 +151,7 @@ impl Admission {
         {
             // A client that asks again for what was accepted is not told that it is too fast.
             return match self.known(message).await {
-                Some(known) => known,
+                Some(known) => told(event, known),
                 None => self.hold(event, held).await,
             };
         }
@@ -159,7 +159,7 @@ impl Admission {
         match self.store.admit(&event.event_id, &message.digest, &event.session_key(), now).await {
             Ok(Stored::New | Stored::Again { queued: false }) => self.accept_api(&envelope).await,
             Ok(Stored::Again { queued: true }) => Admitted::AlreadyAccepted,
-            Ok(Stored::Conflict) => Admitted::Conflict,
+            Ok(Stored::Conflict) => told(event, Admitted::Conflict),
             Err(error) => {
                 report(event, &error, "the admission was not written");
                 Admitted::Busy { retry_after: BUSY_RETRY }
@@ -392,6 +392,15 @@ fn fits(envelope: &Envelope) -> bool {
 /// Seconds to wait, never rounded down to a moment that is too early.
 pub(crate) fn whole_seconds(duration: Duration) -> u64 {
     duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
+}
+
+/// The line of a conflict. The event that has the key goes its own way, so this is no line of its.
+fn told(event: &InboundEvent, admitted: Admitted) -> Admitted {
+    if admitted == Admitted::Conflict {
+        tracing::info!(event_id = %event.event_id, reason = "conflict",
+            "the key of event {} came again with another body", event.event_id);
+    }
+    admitted
 }
 
 fn line(event: &InboundEvent, outcome: EventOutcome, reason: &str) {

@@ -294,7 +294,7 @@ async fn throw(attempts: &[Attempt]) -> Result<(), TestCaseError> {
 #[test]
 fn whatever_is_thrown_at_a_way_in_the_host_goes_on() {
     let config =
-        ProptestConfig { cases: 24, failure_persistence: None, max_shrink_iters: 200, ..ProptestConfig::default() };
+        ProptestConfig { cases: 16, failure_persistence: None, max_shrink_iters: 200, ..ProptestConfig::default() };
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     let thrown = proptest::collection::vec(attempts(), 1..40);
     let outcome = TestRunner::new(config).run(&thrown, |attempts| runtime().block_on(throw(&attempts)));
