@@ -6,7 +6,6 @@ mod bad_input;
 mod bench;
 mod bus;
 mod cases;
-mod files;
 mod leaks;
 mod thinking;
 mod turns;

@@ -45,5 +45,5 @@ fn the_recorded_deliveries_are_there() {
 fn the_replay_is_one_of_those_that_are_played() {
     let readme = readme();
     let [file] = arguments(&readme, "cargo run -- replay ")[..] else { panic!("one replay is shown") };
-    assert!(file.starts_with("tests/data/replays/") && Path::new(ROOT).join(file).is_file(), "{file}");
+    assert!(file.starts_with("tests/data/cases/") && Path::new(ROOT).join(file).is_file(), "{file}");
 }
