@@ -67,7 +67,7 @@ pub(crate) struct Replay {
     /// Replay files: one JSON object a line
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Print everything there was to see, one JSON object a file
+    /// Print everything there was to see, one JSON object a file (which names it where there are several)
     #[arg(long)]
     pub(crate) json: bool,
     /// What chance is made from: the same file, seed and version give the same output

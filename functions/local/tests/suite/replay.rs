@@ -19,6 +19,8 @@ fn expectations_decide_the_exit_code() {
     assert_eq!(fails.status.code(), Some(1), "{fails:?}");
     let difference = complaint(&fails);
     assert!(difference.contains("fails.jsonl:2") && difference.contains("want \"something else\""), "{difference}");
+    let both = out(&fails);
+    assert!(both.starts_with("holds.jsonl\n") && both.contains("\nfails.jsonl\n"), "{both}");
 }
 
 #[test]
@@ -30,6 +32,10 @@ fn the_same_seed_gives_the_same_output() {
     let json: serde_json::Value = serde_json::from_str(&once).unwrap();
     assert_eq!(json["chats"]["telegram:main:1000001"]["messages"][0]["text"], "hi");
     assert_eq!(once, play("7"));
+
+    let two = out(&place.run(&["replay", "hello.jsonl", "hello.jsonl", "--json"]));
+    let files = two.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["file"].clone());
+    assert_eq!(files.collect::<Vec<_>>(), ["hello.jsonl", "hello.jsonl"]);
 }
 
 #[test]
@@ -39,5 +45,12 @@ fn a_file_that_is_refused_is_named_with_its_line() {
     let refused = place.run(&["replay", "wrong.jsonl"]);
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
     assert!(complaint(&refused).contains("wrong.jsonl:2"), "{refused:?}");
+    place.write("hello.jsonl", HELLO);
+    let refused = place.run(&["replay", "hello.jsonl", "wrong.jsonl"]);
+    assert_eq!(
+        (refused.status.code(), out(&refused)),
+        (Some(2), String::new()),
+        "nothing is played before all is read"
+    );
     assert_eq!(place.run(&["replay", "absent.jsonl"]).status.code(), Some(2));
 }

@@ -289,7 +289,7 @@ impl Player {
         for (request, _) in &requests {
             self.note(request);
             let arrived = Seconds::between(self.start, at.into());
-            let asked = format!("{} {}", request.method, request.route);
+            let asked = requests::asked(request);
             let none = Delivery {
                 at: arrived,
                 took: Seconds::of(Duration::ZERO),

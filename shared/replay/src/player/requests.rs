@@ -88,6 +88,15 @@ impl Unsigned {
     }
 }
 
+/// What was asked, for people: the route, and what was said where that can be told.
+pub(super) fn asked(request: &Unsigned) -> String {
+    const SAID: [&str; 5] = ["/message/text", "/message/caption", "/channel_post/text", "/event/text", "/text"];
+    let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+    let said = SAID.iter().find_map(|pointer| body.pointer(pointer)?.as_str());
+    let said = said.map_or_else(String::new, |said| format!(": {said}"));
+    format!("{} {}{said}", request.method, request.route)
+}
+
 fn bearer(secret: &SecretString) -> HeaderMap {
     let value = HeaderValue::from_str(&format!("Bearer {}", secret.expose_secret())).ok();
     value.map(|value| (http::header::AUTHORIZATION, value)).into_iter().collect()

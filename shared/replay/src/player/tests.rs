@@ -82,3 +82,27 @@ fn a_tool_runs_once_and_its_result_reaches_the_model() {
     assert_eq!(at(&played, "/chats/telegram:main:1000001/messages/0/text"), json!("done"));
     assert_eq!(at(&played, "/model_requests/1/problems/#"), json!(0));
 }
+
+#[test]
+fn events_stand_in_order_of_time_and_deliveries_say_what_was_said() {
+    let edit = json!({"deliver": {"route": "/telegram/main", "body": {"update_id": 99, "edited_message": {}}}});
+    let unsigned = json!({"deliver": {"route": "/telegram/main", "body": {"update_id": 98}, "sign": false}});
+    let lines = [edit.to_string(), SAY.to_owned(), unsigned.to_string(), unsigned.to_string()];
+    let played = played(&lines.join("\n"));
+    let outcomes: Vec<_> = (0..4).map(|index| at(&played, &format!("/events/{index}/outcome"))).collect();
+    assert_eq!(outcomes, ["ignored", "committed", "refused", "refused"]);
+    let asked: Vec<_> = played.output.deliveries.iter().map(|delivery| delivery.asked.as_str()).collect();
+    let route = "POST /telegram/main";
+    assert_eq!(asked, [route, &format!("{route}: hi"), route, route]);
+}
+
+#[test]
+fn a_session_is_put_in_as_it_is() {
+    let call =
+        json!({"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "lookup", "input": {}}]});
+    let messages = json!([{"role": "user", "content": "look"}, call]);
+    let session = json!({"session": {"key": "telegram:1000001", "messages": messages}});
+    let played = played(&session.to_string());
+    assert_eq!(at(&played, "/sessions/0/messages/#"), json!(2));
+    assert_eq!(at(&played, "/sessions/0/messages/1/content/0/id"), json!("t1"));
+}
