@@ -87,7 +87,7 @@ impl Writer {
 
 fn answer(seed: u64) -> Answer {
     let mut writer = Writer { rng: Rng::with_seed(seed), text: String::new(), words: 0 };
-    let starts_in_reasoning = seed % 5 == 0;
+    let starts_in_reasoning = seed.is_multiple_of(5);
     let orphan = seed % 5 == 1;
     if starts_in_reasoning || orphan {
         writer.words(if orphan { 'e' } else { 'h' });
@@ -176,6 +176,7 @@ fn looks(output: &Value) -> (Vec<String>, Vec<String>) {
 }
 
 #[test]
+#[expect(clippy::print_stdout, reason = "how much was looked at")]
 fn what_a_model_thinks_is_nowhere() {
     let mut frames_seen = 0;
     for seed in 0..ANSWERS {
