@@ -244,3 +244,45 @@ fn reasoning_goes_back_to_its_model_and_to_nobody_else() {
         assert!(!output[place].to_string().contains("secret plan"), "{place}");
     }
 }
+
+/// A turn that gets somewhere is not given up for the failures in between: attempts count receives without progress.
+#[test]
+fn a_step_between_failures_sets_the_attempts_back() {
+    let mut lines = vec![json!({"tool": {"name": "look", "risk": "read", "result": "more"}})];
+    for n in 0..7 {
+        lines.push(json!({"model": {"tools": [{"name": "look", "input": {"n": n}}]}}));
+        lines.push(json!({"model": {"error": "overloaded"}}));
+    }
+    lines.extend([json!({"model": {"chunks": ["Found."]}}), say("look")]);
+    let output = played(&lines);
+    assert_eq!(texts(&output), ["Found."]);
+    assert_eq!(output["tool_runs"].as_array().unwrap().len(), 7, "no call was made twice");
+    assert_eq!(output["sessions"][0]["fence"], json!(8));
+}
+
+/// Arguments that could not be read never run, also when a successor finds the call in the journal.
+#[test]
+fn unreadable_arguments_never_run_after_a_crash_either() {
+    let output = played(&[
+        json!({"tool": {"name": "note", "risk": "write", "keyed": true}}),
+        json!({"model": {"tools": [{"name": "note", "input_chunks": ["{\"text\":\"a"]}]}}),
+        json!({"model": {"chunks": ["I could not."]}}),
+        json!({"kill": {"store": "TransactWriteItems", "nth": 1, "after": true}}),
+        say("note"),
+    ]);
+    assert_eq!(texts(&output), ["I could not."]);
+    let runs = output["tool_runs"].as_array().unwrap();
+    assert!(runs.iter().all(|run| run["outcome"] == json!("error") && run["input"].is_null()), "{runs:?}");
+}
+
+/// An outage of the table is no fault of the message: it is answered when the table is back.
+#[test]
+fn an_outage_of_the_table_gives_up_no_message() {
+    let output = played(&[
+        say("hi"),
+        json!({"fault": {"store": "*", "error": "unreachable", "for": 900}}),
+        json!({"run": true}),
+    ]);
+    assert_eq!(texts(&output), ["hi"]);
+    assert_eq!(output["events"][0]["outcome"], json!("committed"));
+}

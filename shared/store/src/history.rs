@@ -12,7 +12,7 @@ use turnlock_domain::time::Millis;
 use turnlock_domain::turn::{Outcome, Usage};
 
 use crate::error::StoreError;
-use crate::item::{from_item, n, s, text, to_item};
+use crate::item::{from_item, json_fault, n, s, text, to_item};
 use crate::request::Item;
 use crate::{LAYOUT, Store, keys};
 
@@ -131,8 +131,8 @@ impl Store {
     async fn open_turn(&self, session: &SessionKey, item: Item) -> Result<StoredTurn, StoreError> {
         let turn: TurnItem = from_item("turn", item)?;
         let json = if turn.parts == 0 { turn.messages } else { self.parts(session, &turn).await? };
-        let messages =
-            serde_json::from_str(&json).map_err(|error| StoreError::corrupt("turn", &turn.event_id, error))?;
+        let messages = serde_json::from_str(&json)
+            .map_err(|error| StoreError::corrupt("turn", &turn.event_id, json_fault(&error)))?;
         let TurnItem { event_id, first, outcome, at, .. } = turn;
         Ok(StoredTurn { event_id, first, messages, outcome, at })
     }
@@ -154,7 +154,7 @@ impl Store {
             return Ok(None);
         }
         let corrupt = |what: &dyn std::fmt::Display| StoreError::corrupt("turn", &draft.event_id, what);
-        let json = serde_json::to_string(&draft.messages).map_err(|error| corrupt(&error))?;
+        let json = serde_json::to_string(&draft.messages).map_err(|error| corrupt(&json_fault(&error)))?;
         let pieces = if json.len() > PART_BYTES { pieces(&json) } else { Vec::new() };
         if pieces.len() > MAX_PARTS {
             return Err(corrupt(&"it is larger than a turn can be"));

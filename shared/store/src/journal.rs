@@ -16,13 +16,13 @@ use turnlock_domain::time::Millis;
 use turnlock_domain::turn::Usage;
 
 use crate::error::StoreError;
-use crate::item::{from_item, ms, n, s, text, to_item};
+use crate::item::{from_item, json_fault, ms, n, s, text, to_item};
 use crate::request::{Conditional, Reason, Transaction};
 use crate::sessions::{Head, Lock, put, update};
 use crate::{MARKER_LIFETIME, Store, keys};
 
 /// The most journal items that are read: 40 steps with a handful of results each.
-const MAX_ITEMS: i32 = 1000;
+const MAX_ITEMS: usize = 1000;
 
 /// What the model said in one step: its blocks, tool uses among them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -34,6 +34,9 @@ pub struct Step {
     /// Tokens it took.
     #[serde(default)]
     pub usage: Usage,
+    /// Calls whose arguments could not be read, and what the model is told: they never run, whoever resumes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bad: Vec<(String, String)>,
 }
 
 /// What became of one call.
@@ -185,10 +188,9 @@ impl Store {
             .query()
             .key_condition_expression("pk = :pk AND begins_with(sk, :prefix)")
             .expression_attribute_values(":pk", s(keys::session_partition(session)))
-            .expression_attribute_values(":prefix", s(&prefix))
-            .limit(MAX_ITEMS);
+            .expression_attribute_values(":prefix", s(&prefix));
         let mut journal = Journal::default();
-        for item in self.query_page(request).await? {
+        for item in self.query_pages(request, MAX_ITEMS).await? {
             let place = text(&item, keys::SK).and_then(|sk| sk.strip_prefix(&prefix)).and_then(place);
             let item: StepItem = from_item("journal item", item)?;
             match place {
@@ -232,9 +234,9 @@ fn step_refusal(
 }
 
 fn json(event: &EventId, value: &impl Serialize) -> Result<String, StoreError> {
-    serde_json::to_string(value).map_err(|error| StoreError::corrupt("journal item", event, error))
+    serde_json::to_string(value).map_err(|error| StoreError::corrupt("journal item", event, json_fault(&error)))
 }
 
 fn parse<T: serde::de::DeserializeOwned>(event: &EventId, body: &str) -> Result<T, StoreError> {
-    serde_json::from_str(body).map_err(|error| StoreError::corrupt("journal item", event, error))
+    serde_json::from_str(body).map_err(|error| StoreError::corrupt("journal item", event, json_fault(&error)))
 }

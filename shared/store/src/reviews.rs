@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use aws_sdk_dynamodb::types::ReturnValuesOnConditionCheckFailure;
+use aws_sdk_dynamodb::types::{ReturnValue, ReturnValuesOnConditionCheckFailure};
 use serde::{Deserialize, Serialize};
 use turnlock_domain::time::Millis;
 
@@ -45,6 +45,8 @@ struct Stored {
     worker: String,
     until_ms: Millis,
     done: bool,
+    #[serde(default)]
+    failures: u32,
 }
 
 impl Store {
@@ -128,6 +130,27 @@ impl Store {
             .expression_attribute_values(":never", ms(Millis(0)))
             .expression_attribute_values(":worker", s(worker));
         self.update(request).await.map(|_| ())
+    }
+
+    /// Counts a failure of this worker's and gives the claim back; returns how many there are by now, `None` if the claim
+    /// is another's.
+    ///
+    /// # Errors
+    /// [`StoreError`]; a failure whose answer was lost may be counted twice.
+    pub async fn fail_review(&self, job: &str, worker: &str) -> Result<Option<u32>, StoreError> {
+        let (pk, sk) = keys::job_claim(job);
+        let request = self
+            .update_item(pk, sk)
+            .update_expression("SET until_ms = :never ADD failures :one")
+            .condition_expression("worker = :worker AND done = :no")
+            .expression_attribute_values(":never", ms(Millis(0)))
+            .expression_attribute_values(":one", n(1))
+            .expression_attribute_values(":worker", s(worker))
+            .expression_attribute_values(":no", aws_sdk_dynamodb::types::AttributeValue::Bool(false))
+            .return_values(ReturnValue::AllNew);
+        let Conditional::Met(item) = self.update(request).await? else { return Ok(None) };
+        let claim: Stored = from_item("job claim", item.unwrap_or_default())?;
+        Ok(Some(claim.failures))
     }
 
     /// Ends the claim of whoever works on the review `job`; returns whether anybody did. Only for a process that knows, by

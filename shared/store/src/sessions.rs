@@ -158,8 +158,8 @@ pub struct Release {
     pub finished: bool,
     /// Whether this receive made progress, or did not count.
     pub reset_attempts: bool,
-    /// How many receives of the event are accounted for now.
-    pub receives: u32,
+    /// How many receives of the event are accounted for now; `None` leaves what is noted.
+    pub receives: Option<u32>,
 }
 
 /// What else changes on the head when a turn is committed.
@@ -265,25 +265,24 @@ impl Store {
     /// # Errors
     /// [`StoreError`]; the lock then ends with its lease.
     pub async fn release(&self, lock: &Lock, how: Release) -> Result<(), StoreError> {
-        let mut expression = String::new();
+        let mut sets = Vec::new();
+        let mut removes = "#owner, lease_until".to_owned();
         if how.finished {
-            expression.push_str("REMOVE #owner, lease_until, ");
-            expression.push_str(UNFINISHED);
+            removes.push_str(", ");
+            removes.push_str(UNFINISHED);
         } else {
-            expression.push_str("SET noted_event = :event, noted_receives = :receives");
-            if how.reset_attempts {
-                expression.push_str(", attempts = :zero");
-            }
-            expression.push_str(" REMOVE #owner, lease_until");
+            sets.extend(how.receives.map(|_| "noted_event = :event, noted_receives = :receives"));
+            sets.extend(how.reset_attempts.then_some("attempts = :zero"));
         }
-        let mut request = self.under(lock, &expression);
-        if !how.finished {
+        let set = if sets.is_empty() { String::new() } else { format!("SET {} ", sets.join(", ")) };
+        let mut request = self.under(lock, &format!("{set}REMOVE {removes}"));
+        if let (false, Some(receives)) = (how.finished, how.receives) {
             request = request
                 .expression_attribute_values(":event", s(lock.event.as_str()))
-                .expression_attribute_values(":receives", n(how.receives));
-            if how.reset_attempts {
-                request = request.expression_attribute_values(":zero", n(0));
-            }
+                .expression_attribute_values(":receives", n(receives));
+        }
+        if !how.finished && how.reset_attempts {
+            request = request.expression_attribute_values(":zero", n(0));
         }
         self.update(request).await.map(|_| ())
     }
@@ -405,7 +404,7 @@ impl Store {
         if let Some(turn) = sealed {
             actions.push(put(self.put_new(turn)?));
         }
-        let token = format!("commit {} {} {}", draft.event_id, lock.owner, lock.fence);
+        let token = commit_token(draft, lock);
         match self.transact(actions, &token).await? {
             Transaction::Done => Ok(Written::Committed),
             Transaction::Cancelled(reasons) => refusal(draft, lock, position, reasons),
@@ -504,6 +503,12 @@ pub(crate) fn update(update: Update) -> TransactWriteItem {
 
 pub(crate) fn put(put: Put) -> TransactWriteItem {
     TransactWriteItem::builder().put(put).build()
+}
+
+/// A turn that is committed with the mark after a stop refused it is another transaction than the refused one, and
+/// DynamoDB refuses another body under one token.
+fn commit_token(draft: &Draft, lock: &Lock) -> String {
+    format!("commit {} {} {} {:?}", draft.event_id, lock.owner, lock.fence, draft.outcome)
 }
 
 /// Reads why a commit was refused: the marker's old image first (it may be ours), then the head's.

@@ -52,7 +52,7 @@ fn unbuilt(error: BuildError) -> StoreError {
 
 impl Store {
     /// A name for one write: another for every call, the same for all sendings of it.
-    pub(crate) fn write_name(&self) -> String {
+    pub fn write_name(&self) -> String {
         let random = self.jitter.lock().map_or(0, |mut random| random.u128(..));
         format!("{random:032x}")
     }

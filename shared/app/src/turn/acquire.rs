@@ -6,17 +6,20 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use turnlock_domain::commit::{Draft, Written, commit};
+use turnlock_domain::commit::{CommittedTurn, Draft, Written, commit};
 use turnlock_domain::event::InboundEvent;
 use turnlock_domain::ids::EventId;
 use turnlock_domain::session::SessionKey;
 use turnlock_domain::time::Millis;
 use turnlock_domain::turn::{Failure, Outcome, Owed, Usage};
 use turnlock_store::StoreError;
-use turnlock_store::sessions::{Acquire, Acquired, Head, HeadChange, LEASE_MARGIN, Lock};
+use turnlock_store::sessions::{Acquire, Acquired, Head, HeadChange, LEASE_MARGIN, Lock, Release};
 
+use super::inference::journalled;
 use super::lease::Lease;
+use super::response::{self, Said};
 use super::{Agent, Receive};
+use crate::admit::chain;
 use crate::journal_line::{self, EventOutcome};
 
 /// How often acquiring is tried when something was cleared out of the way.
@@ -37,9 +40,10 @@ impl Agent {
     pub(super) async fn acquire(&self, receive: &Receive<'_>) -> Result<Taken, StoreError> {
         let event = &receive.envelope.event;
         let route = serde_json::to_string(&InboundEvent { content: Vec::new(), ..event.clone() }).unwrap_or_default();
+        let mut last = Box::default();
         for _ in 0..TRIES {
             let asked_at = Instant::now();
-            let owner = uuid::Uuid::now_v7().to_string();
+            let owner = self.store.write_name();
             let acquired = self
                 .store
                 .acquire(&Acquire {
@@ -61,8 +65,9 @@ impl Agent {
             if !self.clear_the_way(receive, &head).await? {
                 return Ok(Taken::Busy(self.until_free(&head), head));
             }
+            last = head;
         }
-        Ok(Taken::Busy(LEASE_MARGIN, Box::default()))
+        Ok(Taken::Busy(LEASE_MARGIN, last))
     }
 
     /// How long until the lock may be free.
@@ -103,7 +108,7 @@ impl Agent {
                 what: "it names an unfinished event without its route".to_owned(),
             });
         };
-        let owner = uuid::Uuid::now_v7().to_string();
+        let owner = self.store.write_name();
         let want = Acquire {
             session,
             event: other,
@@ -114,13 +119,18 @@ impl Agent {
             dead_letter: false,
         };
         let Acquired::Mine(lock, head) = self.store.acquire(&want).await? else { return Ok(false) };
+        let said = match head.step {
+            0 => Said::default(),
+            _ => journalled(&self.store.journal(session, other).await?, false),
+        };
+        let messages = response::without_question(&self.settings, said, Failure::TooOld);
         let draft = Draft {
             event_id: other.clone(),
             session: session.clone(),
             generation: head.generation,
             fence: lock.fence,
             first: head.message_count,
-            messages: Vec::new(),
+            messages,
             outcome: Outcome::Failed { reason: Failure::TooOld },
             usage: Usage::default(),
             owed: vec![Owed::Final],
@@ -130,13 +140,29 @@ impl Agent {
         let write = async |draft: &Draft| -> Result<Written<_>, StoreError> {
             self.store.commit(draft, &lock, None, &change).await
         };
-        if let Ok(turn) = commit(&draft, write).await? {
-            journal_line::event(other, Some(session), route.channel, EventOutcome::Failed, "too_old", head.attempts);
-            if let Err(error) = self.dispatcher().dispatch(&turn, &route).await {
-                tracing::warn!(event_id = %other, %error, "the answer to an event that became too old was not sent");
+        match commit(&draft, write).await? {
+            Ok(turn) => {
+                let (outcome, attempts) = (EventOutcome::Failed, head.attempts);
+                journal_line::event(other, Some(session), route.channel, outcome, "too_old", attempts);
+                self.tell(&turn, &route).await;
             }
+            Err(_) => self.store.release(&lock, Release::default()).await?,
         }
         Ok(true)
+    }
+
+    /// Sends what a settled event is owed. Its own message is not here to be received again, so a send that fails is
+    /// repeated at once; after that only its dead letter, if there is one, can send it.
+    async fn tell(&self, turn: &CommittedTurn, route: &InboundEvent) {
+        for _ in 0..TRIES {
+            match self.dispatcher().dispatch(turn, route).await {
+                Ok(()) => return,
+                Err(error) => {
+                    let (event_id, cause) = (turn.marker().event_id(), chain(&error));
+                    tracing::warn!(%event_id, cause, "the answer to event {event_id}, which became too old, was not sent");
+                }
+            }
+        }
     }
 }
 

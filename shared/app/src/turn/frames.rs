@@ -4,11 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use turnlock_domain::event::{InboundEvent, MessageKind, OutboundEvent, Revision};
 use turnlock_queue::Queue;
 
 use crate::send;
+
+/// How long a frame's send may take.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Sends frames of one turn, at most one an interval.
 pub(super) struct Frames<'a> {
@@ -43,8 +46,11 @@ impl<'a> Frames<'a> {
         frame.is_final = false;
         frame.turn = Some(self.event.event_id.clone());
         frame.revision = Revision { fence: self.fence, sequence: self.sequence };
-        if let Err(error) = send::outbound(&**self.outbound, &frame).await {
-            tracing::debug!(event_id = %self.event.event_id, %error, "a frame was dropped");
+        // A full queue must not hold up the stream for something that may be dropped.
+        match timeout(PATIENCE, send::outbound(&**self.outbound, &frame)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!(event_id = %self.event.event_id, %error, "a frame was dropped"),
+            Err(_) => tracing::debug!(event_id = %self.event.event_id, "a frame was dropped: the queue is slow"),
         }
     }
 }

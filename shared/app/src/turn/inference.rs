@@ -18,10 +18,12 @@ use turnlock_store::sessions::Lock;
 use turnlock_store::{Store, StoreError};
 use turnlock_tools::{Registry, ToolContext, ToolOutcome};
 
+use super::backoff;
 use super::context::Context;
 use super::frames::Frames;
 use super::lease::{Lease, TOOL_MARGIN};
 use super::response::{Ending, Said};
+use crate::admit::chain;
 use crate::journal_line;
 
 /// The most steps of a turn, over all its invocations.
@@ -79,6 +81,8 @@ pub(super) struct Inference<'a> {
     pub(super) scope: &'a str,
     /// What the tools' evidence names: the generation and the index of the turn's first message.
     pub(super) place: (u32, u64),
+    /// How often the record has been received.
+    pub(super) receives: u32,
     pub(super) frames: Option<Frames<'a>>,
 }
 
@@ -95,27 +99,37 @@ struct Progress {
 }
 
 impl Inference<'_> {
-    /// Runs the stage.
-    ///
-    /// # Errors
-    /// Those of the store, and transient or permanent ones of the model.
-    pub(super) async fn run(mut self) -> Result<End, InferenceError> {
+    /// Runs the stage. What fails for now is a hand-back, and no attempt if a step was made in this invocation.
+    pub(super) async fn run(mut self) -> End {
         let mut progress = Progress::default();
         progress.said.starts_in_reasoning = self.model.capabilities().starts_in_reasoning;
-        match self.go(&mut progress).await {
-            Err(InferenceError::Model(error)) if !error.is_retryable() => {
-                let (event_id, session) = (&self.lock.event, &self.lock.session);
-                tracing::error!(%event_id, %session, %error, "the model refuses the request of event {event_id}");
-                Ok(End::Ended(progress.said, Ending::Failed(Failure::ModelRefused)))
+        let error = match self.go(&mut progress).await {
+            Ok(end) => return end,
+            Err(error) => error,
+        };
+        let (event_id, session, cause) = (&self.lock.event, &self.lock.session, chain(&error));
+        match error {
+            InferenceError::Model(error) if !error.is_retryable() => {
+                tracing::error!(%event_id, %session, cause, "the model refuses the request of event {event_id}");
+                End::Ended(progress.said, Ending::Failed(Failure::ModelRefused))
             }
-            end => end,
+            InferenceError::Model(error) => {
+                tracing::warn!(%event_id, %session, cause, "the model failed; event {event_id} is tried again");
+                let throttled = matches!(error, ModelError::Throttled { .. });
+                let after = error.retry_after().or_else(|| throttled.then(|| backoff(self.receives)));
+                End::HandBack { after, progress: progress.stepped || throttled }
+            }
+            InferenceError::Store(_) => {
+                tracing::warn!(%event_id, %session, cause, "the table failed; event {event_id} is tried again");
+                End::HandBack { after: None, progress: progress.stepped }
+            }
         }
     }
 
     async fn go(&mut self, progress: &mut Progress) -> Result<End, InferenceError> {
         for step in &self.context.journal.steps {
             progress.said.usage.add(step.usage);
-            if let Some(end) = self.take_step(progress, step.step, step.output.clone(), &[], true).await? {
+            if let Some(end) = self.take_step(progress, step.clone(), true).await? {
                 return Ok(end);
             }
         }
@@ -152,8 +166,7 @@ impl Inference<'_> {
             }
         }
         let left = self.deadline.saturating_duration_since(Instant::now());
-        Ok((left < MODEL_MARGIN)
-            .then_some(End::HandBack { after: progress.stepped.then_some(Duration::ZERO), progress: progress.stepped }))
+        Ok((left < MODEL_MARGIN).then(|| self.later(progress)))
     }
 
     /// An answer is the end of the stage, or a step.
@@ -184,8 +197,11 @@ impl Inference<'_> {
             return Ok(None);
         }
         let output = stripped(answer.content, progress.said.starts_in_reasoning);
-        let bad: Vec<(String, String)> = answer.bad_calls.into_iter().map(|bad| (bad.id, bad.error)).collect();
-        let step = Step { step: progress.step + 1, output, usage: answer.usage };
+        let bad = answer.bad_calls.into_iter().map(|bad| (bad.id, bad.error)).collect();
+        let step = Step { step: progress.step + 1, output, usage: answer.usage, bad };
+        if !self.has_time_for(&step) {
+            return Ok(Some(self.later(progress)));
+        }
         let asked_at = Instant::now();
         match self.store.write_step(self.lock, &self.envelope.position, &step, self.lease.length()).await? {
             StepWritten::Written => self.lease.renewed(asked_at),
@@ -196,21 +212,33 @@ impl Inference<'_> {
             StepWritten::LockLost => return Ok(Some(End::LockLost)),
         }
         progress.stepped = true;
-        self.take_step(progress, step.step, step.output, &bad, false).await
+        self.take_step(progress, step, false).await
+    }
+
+    /// Whether the invocation lasts for the step's longest call: one that is cut off in the middle is `unknown` for ever.
+    fn has_time_for(&self, step: &Step) -> bool {
+        let timeouts = step.output.iter().filter_map(|block| match block {
+            Block::ToolUse { name, .. } => self.tools.get(name).map(|tool| tool.timeout),
+            _ => None,
+        });
+        self.deadline.saturating_duration_since(Instant::now()) >= timeouts.max().unwrap_or_default() + END_MARGIN
+    }
+
+    /// The turn goes on in another invocation, at once if this one got somewhere.
+    fn later(&self, progress: &Progress) -> End {
+        End::HandBack { after: progress.stepped.then_some(Duration::ZERO), progress: progress.stepped }
     }
 
     /// Runs a step's calls, or takes their results from the journal, and adds both to the turn's messages.
     async fn take_step(
         &self,
         progress: &mut Progress,
-        step: u32,
-        output: Vec<Block>,
-        bad: &[(String, String)],
+        step: Step,
         resumed: bool,
     ) -> Result<Option<End>, InferenceError> {
-        progress.step = step;
+        progress.step = step.step;
         let mut results = Vec::new();
-        let calls = output.iter().filter_map(|block| match block {
+        let calls = step.output.iter().filter_map(|block| match block {
             Block::ToolUse { id, name, input } => Some((id, name, input)),
             _ => None,
         });
@@ -219,17 +247,14 @@ impl Inference<'_> {
             progress.said.tool_calls += 1;
             let times = progress.calls.entry(format!("{name} {input}")).or_default();
             *times += 1;
-            let call = Call { step, index, name, input, times: *times, resumed };
-            let result = match self.context.journal.results.get(&(step, index)) {
+            let call = Call { step: step.step, index, name, input, times: *times, resumed };
+            let result = match self.context.journal.results.get(&(step.step, index)) {
                 Some(result) => result.clone(),
                 None => {
                     if self.lease.left() < TOOL_MARGIN {
-                        return Ok(Some(End::HandBack {
-                            after: progress.stepped.then_some(Duration::ZERO),
-                            progress: progress.stepped,
-                        }));
+                        return Ok(Some(self.later(progress)));
                     }
-                    let error = bad.iter().find(|(bad, _)| bad == id).map(|(_, error)| error.as_str());
+                    let error = step.bad.iter().find(|(bad, _)| bad == id).map(|(_, error)| error.as_str());
                     self.run_call(&call, error).await?
                 }
             };
@@ -239,7 +264,7 @@ impl Inference<'_> {
                 is_error: result.is_error,
             });
         }
-        progress.said.steps.push(Message::new(Role::Assistant, output));
+        progress.said.steps.push(Message::new(Role::Assistant, step.output));
         progress.said.steps.push(Message::new(Role::User, results));
         Ok(None)
     }
@@ -337,7 +362,16 @@ impl Inference<'_> {
                     Some(stream) => Next::Event(futures_util::StreamExt::next(stream).await),
                 }
             };
+            // The clocks first: a stream that always has something must not keep a stop from being seen.
             tokio::select! { biased;
+                () = &mut flags => {
+                    match self.flags().await? {
+                        Flags::GoOn => flags.as_mut().reset(Instant::now() + FLAGS),
+                        Flags::Stopped => return Ok(Asked::Stopped(partial(assembler.text()))),
+                        Flags::LockLost => return Ok(Asked::LockLost),
+                    }
+                }
+                () = &mut silence => return Err(ModelError::Timeout.into()),
                 next = next => match next {
                     Next::Opened(opened) => stream = Some(opened?),
                     Next::Event(None) => break,
@@ -353,14 +387,6 @@ impl Inference<'_> {
                         silence.as_mut().reset(Instant::now() + SILENCE);
                     }
                 },
-                () = &mut flags => {
-                    match self.flags().await? {
-                        Flags::GoOn => flags.as_mut().reset(Instant::now() + FLAGS),
-                        Flags::Stopped => return Ok(Asked::Stopped(partial(assembler.text()))),
-                        Flags::LockLost => return Ok(Asked::LockLost),
-                    }
-                }
-                () = &mut silence => return Err(ModelError::Timeout.into()),
             }
         }
         Ok(Asked::Answer(assembler.finish()?))
@@ -421,7 +447,7 @@ struct Call<'a> {
 
 /// Why the stage came to nothing.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum InferenceError {
+enum InferenceError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),

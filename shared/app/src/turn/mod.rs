@@ -22,7 +22,7 @@ use turnlock_domain::event::Channel;
 use turnlock_domain::message::Message;
 use turnlock_domain::session::SessionKey;
 use turnlock_domain::turn::{Failure, Outcome};
-use turnlock_models::{Model, ModelError};
+use turnlock_models::Model;
 use turnlock_queue::{NewMessage, Queue, Record};
 use turnlock_store::history::StoredTurn;
 use turnlock_store::memory::ScopeHead;
@@ -37,10 +37,11 @@ pub(crate) use response::MAX_FAILURES;
 
 use acquire::{Taken, age};
 use frames::Frames;
-use inference::{End, Inference, InferenceError, journalled};
+use inference::{End, Inference, journalled};
 use lease::{Lease, VISIBILITY, renewing};
 use response::{Ending, Said};
 
+use crate::admit::chain;
 use crate::journal_line::{self, EventOutcome};
 use crate::settings::AgentSettings;
 
@@ -50,6 +51,9 @@ const NOTED_FROM: u32 = 8;
 const UNNOTED_RECEIVES: u32 = 10;
 /// The longest a message that failed sleeps.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
+
+/// How long a message sleeps while the table cannot be reached, after the first few tries.
+const OUTAGE_BACKOFF: Duration = Duration::from_secs(300);
 
 /// The agent function: what it needs to take a turn.
 pub struct Agent {
@@ -128,7 +132,11 @@ impl Agent {
         match self.dead_letters.send(message).await {
             Ok(()) => true,
             Err(error) => {
-                tracing::error!(message_id = record.message_id, %error, "a message could not be given up");
+                tracing::error!(
+                    message_id = record.message_id,
+                    cause = chain(&error),
+                    "a message could not be given up"
+                );
                 false
             }
         }
@@ -154,11 +162,11 @@ impl Agent {
                 Handled::GivenBack
             }
             Ok(Err(Unsettled::Back { after, reset })) => {
-                let after = after.unwrap_or_else(|| backoff(head.attempts));
+                let after = after.unwrap_or_else(|| backoff(head.attempts)).min(LONGEST_BACKOFF);
                 self.hand_back(receive, &lock, after, reset).await
             }
             Err(error) => {
-                tracing::warn!(event_id = %lock.event, session = %lock.session, %error, "a turn was handed back");
+                tracing::warn!(event_id = %lock.event, session = %lock.session, cause = chain(&error), "a turn was handed back");
                 self.hand_back(receive, &lock, backoff(head.attempts), false).await
             }
         }
@@ -175,9 +183,9 @@ impl Agent {
             return self.back(receive, LONGEST_BACKOFF).await;
         }
         if let Some(lock) = lock {
-            let how = Release { receives: receive.record.receive_count, ..Release::default() };
+            let how = Release { receives: Some(receive.record.receive_count), ..Release::default() };
             if let Err(error) = self.store.release(lock, how).await {
-                tracing::warn!(event_id = %lock.event, %error, "a lock was not released");
+                tracing::warn!(event_id = %lock.event, cause = chain(&error), "a lock was not released");
             }
         }
         Handled::Done
@@ -189,10 +197,10 @@ impl Agent {
         if self.unaccounted(receive, head) {
             return self.too_many_receives(receive, None).await;
         }
-        if receive.record.receive_count >= NOTED_FROM {
+        if receive.record.receive_count >= NOTED_FROM && !receive.dead_letter {
             let noted = self.store.note_receives(&receive.session, event_id, receive.record.receive_count).await;
             if let Err(error) = noted {
-                tracing::warn!(%event_id, %error, "a busy receive was not noted");
+                tracing::warn!(%event_id, cause = chain(&error), "a busy receive was not noted");
             }
         }
         self.back(receive, after).await
@@ -200,8 +208,12 @@ impl Agent {
 
     async fn store_failed(&self, receive: &Receive<'_>, error: &StoreError) -> Handled {
         let event_id = &receive.envelope.event.event_id;
-        tracing::warn!(%event_id, session = %receive.session, %error, "a turn was handed back before it began");
-        self.back(receive, backoff(receive.record.receive_count)).await
+        tracing::warn!(%event_id, session = %receive.session, cause = chain(error), "a turn was handed back before it began");
+        // Nothing can be noted while the table is away: few receives are spent on an outage, else an innocent message
+        // would be taken for one that kills its workers.
+        let wait =
+            if receive.record.receive_count > 5 { OUTAGE_BACKOFF } else { backoff(receive.record.receive_count) };
+        self.back(receive, wait).await
     }
 
     /// Sets the visibility and reports the record as unfinished.
@@ -212,14 +224,16 @@ impl Agent {
         Handled::GivenBack
     }
 
-    /// The record first, then the lock: whoever receives the record next finds the lock free.
+    /// The lock first: while the record is hidden nobody else can take its group, so whoever receives it next finds the
+    /// lock free.
     async fn hand_back(&self, receive: &Receive<'_>, lock: &Lock, after: Duration, reset: bool) -> Handled {
-        let handled = self.back(receive, after).await;
-        let how = Release { finished: false, reset_attempts: reset, receives: receive.record.receive_count };
+        // A dead letter's receives are counted by another queue.
+        let receives = (!receive.dead_letter).then_some(receive.record.receive_count);
+        let how = Release { finished: false, reset_attempts: reset, receives };
         if let Err(error) = self.store.release(lock, how).await {
-            tracing::warn!(event_id = %lock.event, %error, "a lock was not released; it ends with its lease");
+            tracing::warn!(event_id = %lock.event, cause = chain(&error), "a lock was not released; it ends with its lease");
         }
-        handled
+        self.back(receive, after).await
     }
 
     async fn turn(
@@ -246,7 +260,8 @@ impl Agent {
             return self.respond(receive, (lock, head), &said, ending, &scope).await;
         }
         if receive.envelope.command == Some(Command::Unknown) {
-            return Ok(Err(Unsettled::Back { after: None, reset: true }));
+            let after = Some(backoff(receive.record.receive_count));
+            return Ok(Err(Unsettled::Back { after, reset: true }));
         }
         if receive.envelope.command == Some(Command::New) {
             let (draft, change) = response::reset(&receive.envelope, head, lock, self.store.clock().now_ms());
@@ -255,10 +270,10 @@ impl Agent {
         let found = (history, look.scopes.into_iter().find(|head| head.scope == scope));
         let work = self.infer(receive, (lock, head, lease), found, &scope);
         let end = match renewing(work, lease, (&self.store, lock), (receive.queue, receive.record)).await {
-            Ok(end) => end,
+            Ok(end) => end?,
             Err(lease::LeaseLost) => return Ok(Err(Unsettled::LockLost)),
         };
-        match self.sort(receive, end)? {
+        match end {
             End::Ended(said, ending) => self.respond(receive, (lock, head), &said, ending, &scope).await,
             End::HandBack { after, progress } => Ok(Err(Unsettled::Back { after, reset: progress })),
             End::LockLost => Ok(Err(Unsettled::LockLost)),
@@ -314,7 +329,7 @@ impl Agent {
         (lock, head, lease): (&Lock, &Head, &Lease),
         found: (Vec<StoredTurn>, Option<ScopeHead>),
         scope: &str,
-    ) -> Result<End, InferenceError> {
+    ) -> Result<End, StoreError> {
         let context = context::gather(&self.store, &self.settings, &receive.envelope, head, found).await?;
         let event = &receive.envelope.event;
         let streams = match event.channel {
@@ -333,27 +348,10 @@ impl Agent {
             context: &context,
             scope,
             place: (head.generation, head.message_count),
+            receives: receive.record.receive_count,
             frames: streams.then(|| Frames::new(&self.outbound, event, lock.fence, interval)),
         };
-        inference.run().await
-    }
-
-    /// A model that failed for now is a hand-back; throttled is no attempt.
-    fn sort(&self, receive: &Receive<'_>, end: Result<End, InferenceError>) -> Result<End, StoreError> {
-        let error = match end {
-            Ok(end) => return Ok(end),
-            Err(InferenceError::Store(error)) => return Err(error),
-            Err(InferenceError::Model(error)) => error,
-        };
-        let (event_id, session) = (&receive.envelope.event.event_id, &receive.session);
-        tracing::warn!(%event_id, %session, error = error.kind(), "the model failed; event {event_id} is tried again");
-        let throttled = matches!(error, ModelError::Throttled { .. });
-        let after = match error.retry_after() {
-            Some(after) => Some(after.min(LONGEST_BACKOFF)),
-            None if throttled => Some(backoff(receive.record.receive_count)),
-            None => None,
-        };
-        Ok(End::HandBack { after, progress: throttled })
+        Ok(inference.run().await)
     }
 
     async fn respond(
@@ -397,9 +395,7 @@ impl Agent {
             }
             Err(CommitRefused::AlreadyCommitted(marker)) => {
                 journal_line::fence_rejection(&lock.event, &lock.session, lock.fence, "commit");
-                let turn = self.stored_turn(*marker).await?;
-                self.store.release(lock, Release { finished: true, ..Release::default() }).await?;
-                Ok(Ok(turn))
+                self.committed_before(receive, lock, *marker).await.map(Ok)
             }
             Err(CommitRefused::LockLost) => Ok(Err(Unsettled::LockLost)),
             Err(CommitRefused::Stopped) => match again {
@@ -431,7 +427,7 @@ impl Agent {
             Ok(()) => Handled::Done,
             Err(error) => {
                 let event_id = &receive.envelope.event.event_id;
-                tracing::warn!(%event_id, %error, "what a turn owes was not sent; its message comes again");
+                tracing::warn!(%event_id, cause = chain(&error), "what a turn owes was not sent; its message comes again");
                 self.back(receive, backoff(receive.record.receive_count)).await
             }
         }

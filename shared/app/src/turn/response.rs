@@ -104,6 +104,18 @@ pub(super) fn reset(envelope: &Envelope, head: &Head, lock: &Lock, now: Millis) 
     (draft, HeadChange { introduced: head.introduced, ..HeadChange::default() })
 }
 
+/// The messages of a failed turn whose question is not at hand any more: what it had done, and the answer. Nothing if it
+/// had done nothing.
+pub(super) fn without_question(settings: &AgentSettings, said: Said, reason: Failure) -> Vec<Message> {
+    if said.steps.is_empty() {
+        return Vec::new();
+    }
+    let mut messages = vec![Message::user("(a message that is not at hand any more)")];
+    messages.extend(said.steps);
+    messages.push(Message::assistant(settings.language.failed(reason)));
+    messages
+}
+
 fn outcome(settings: &AgentSettings, said: &Said, ending: Ending) -> (Outcome, String) {
     let text = Message::new(Role::Assistant, said.answer.clone()).text();
     let visible = thinking::strip(&text, said.starts_in_reasoning);

@@ -48,7 +48,9 @@ impl Bench {
             .http_client(database.http_client())
             .region(aws_sdk_dynamodb::config::Region::new("local"))
             .endpoint_url("http://embedded.invalid")
-            .credentials_provider(aws_credential_types::Credentials::from_keys("embedded", "embedded", None))
+            .credentials_provider(aws_credential_types::Credentials::new(
+                "embedded", "embedded", None, None, "embedded",
+            ))
             .build();
         let bench = Self { store: store(1), other: store(2), client: Client::from_conf(config), wire: wire.clone() };
         bench.store.create_table().await.unwrap();

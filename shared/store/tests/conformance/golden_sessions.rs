@@ -33,7 +33,12 @@ async fn acquired(bench: &Bench) -> Lock {
 
 fn step() -> Step {
     let call = Block::ToolUse { id: "c1".to_owned(), name: "pay".to_owned(), input: serde_json::json!({"amount": 3}) };
-    Step { step: 1, output: vec![Block::text("I pay."), call], usage: Usage { input_tokens: 10, output_tokens: 5 } }
+    Step {
+        step: 1,
+        output: vec![Block::text("I pay."), call],
+        usage: Usage { input_tokens: 10, output_tokens: 5 },
+        bad: Vec::new(),
+    }
 }
 
 fn result() -> CallResult {

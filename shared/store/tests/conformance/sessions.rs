@@ -112,7 +112,7 @@ async fn ddb_lock_no_fence() {
     let (lock, _) = mine(&bench.other, "e1", "b").await;
     assert!(matches!(commit(&bench.store, &draft(&late, 0), &late).await, Written::Refused(CommitRefused::LockLost)));
     assert!(matches!(bench.store.renew(&late, LEASE).await.unwrap(), Renewed::Lost));
-    let step = Step { step: 1, output: Vec::new(), usage: Usage::default() };
+    let step = Step { step: 1, output: Vec::new(), usage: Usage::default(), bad: Vec::new() };
     assert_eq!(bench.store.write_step(&late, &place(5), &step, LEASE).await.unwrap(), StepWritten::LockLost);
     assert!(matches!(commit(&bench.other, &draft(&lock, 0), &lock).await, Written::Committed));
     let refused = commit(&bench.store, &draft(&late, 0), &late).await;
@@ -128,7 +128,7 @@ async fn ddb_own_retry() {
     bench.lose("UpdateItem");
     let (lock, head) = mine(&bench.store, "e1", "a").await;
     assert_eq!((lock.fence, head.attempts), (1, 1), "acquired once");
-    let step = Step { step: 1, output: Vec::new(), usage: Usage::default() };
+    let step = Step { step: 1, output: Vec::new(), usage: Usage::default(), bad: Vec::new() };
     bench.lose("TransactWriteItems");
     assert_eq!(bench.store.write_step(&lock, &place(5), &step, LEASE).await.unwrap(), StepWritten::Written);
     let result = CallResult { content: Vec::new(), is_error: false, outcome: CallOutcome::Ok };
@@ -160,7 +160,7 @@ async fn v4_a_stored_stop_refuses_the_step_and_the_commit() {
     let bench = Bench::new().await;
     let (lock, _) = mine(&bench.store, "e1", "a").await;
     bench.other.stop(&session(), &place(6)).await.unwrap();
-    let step = Step { step: 1, output: Vec::new(), usage: Usage::default() };
+    let step = Step { step: 1, output: Vec::new(), usage: Usage::default(), bad: Vec::new() };
     assert_eq!(bench.store.write_step(&lock, &place(5), &step, LEASE).await.unwrap(), StepWritten::Stopped);
     let refused = commit(&bench.store, &draft(&lock, 0), &lock).await;
     assert!(matches!(refused, Written::Refused(CommitRefused::Stopped)), "{refused:?}");
@@ -243,7 +243,7 @@ async fn a_hand_back_keeps_the_event_and_counts_unless_there_was_progress() {
     for (owner, attempts, reset) in [("a", 1, false), ("b", 2, true), ("c", 1, false)] {
         let (lock, head) = mine(&bench.store, "e1", owner).await;
         assert_eq!(head.attempts, attempts);
-        let how = Release { finished: false, reset_attempts: reset, receives: 3 };
+        let how = Release { finished: false, reset_attempts: reset, receives: Some(3) };
         bench.store.release(&lock, how).await.unwrap();
     }
     let head = bench.store.head(&session()).await.unwrap().unwrap();
@@ -276,4 +276,17 @@ fn ddb_empty_key() {
         assert!(!pk.is_empty() && !sk.is_empty());
     }
     assert_eq!(keys::head(&session).0, "S#telegram:1000001");
+}
+
+/// A journal larger than a page of DynamoDB is read whole.
+#[tokio::test(start_paused = true)]
+async fn a_journal_above_one_megabyte_is_read_whole() {
+    let bench = Bench::new().await;
+    let (lock, _) = mine(&bench.store, "e1", "a").await;
+    let content = vec![turnlock_domain::message::Block::text("x".repeat(16_000))];
+    let result = CallResult { content, is_error: false, outcome: CallOutcome::Ok };
+    for call in 0..80 {
+        bench.store.write_result(&lock, 1, call, &result).await.unwrap();
+    }
+    assert_eq!(bench.store.journal(&session(), &event("e1")).await.unwrap().results.len(), 80);
 }
