@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use turnlock_domain::commit::Draft;
 use turnlock_domain::envelope::{Command, Envelope};
-use turnlock_domain::event::{MessageKind, OutboundEvent};
+use turnlock_domain::event::{InboundEvent, MessageKind, OutboundEvent};
+use turnlock_domain::time::Millis;
 use turnlock_domain::turn::{Outcome, Usage};
 use turnlock_queue::{Queue, Record};
 use turnlock_store::sessions::Head;
@@ -18,8 +19,9 @@ use crate::send;
 use crate::settings::AgentSettings;
 use crate::turn::Handled;
 
-/// How long a control record sleeps when it could not be handled; it comes again until the queue gives it up.
-const BACKOFF: Duration = Duration::from_secs(2);
+/// The longest sleep of a control record that could not be handled. It comes again until the queue gives it up, which
+/// is minutes away: a table that is out for a moment costs no command.
+const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
 
 /// The control function.
 pub struct Control {
@@ -49,7 +51,7 @@ impl Control {
             Ok(()) => Handled::Done,
             Err(error) => {
                 tracing::warn!(event_id = %envelope.event.event_id, %error, "a command comes again");
-                if let Err(error) = self.control.set_visibility(&record.receipt, BACKOFF).await {
+                if let Err(error) = self.control.set_visibility(&record.receipt, backoff(record.receive_count)).await {
                     tracing::debug!(event_id = %envelope.event.event_id, %error, "the visibility was not set");
                 }
                 Handled::GivenBack
@@ -85,18 +87,7 @@ impl Control {
     /// The marker first, then the answer: an event that is answered is settled.
     async fn answer(&self, envelope: &Envelope, text: String) -> Result<(), ControlError> {
         let event = &envelope.event;
-        let draft = Draft {
-            event_id: event.event_id.clone(),
-            session: event.session_key(),
-            generation: 0,
-            fence: 0,
-            first: 0,
-            messages: Vec::new(),
-            outcome: Outcome::Answered,
-            usage: Usage::default(),
-            owed: Vec::new(),
-            at: self.store.clock().now_ms(),
-        };
+        let draft = settled(event, Outcome::Answered, self.store.clock().now_ms());
         self.store.put_marker(&draft).await?;
         let notice = OutboundEvent::answering(event, "final", MessageKind::Notice, text);
         send::outbound(&*self.outbound, &notice).await?;
@@ -104,6 +95,27 @@ impl Control {
         journal_line::event(&event.event_id, Some(&draft.session), event.channel, outcome, "answered", 0);
         Ok(())
     }
+}
+
+/// The marker of a command that ends without a turn.
+pub(crate) fn settled(event: &InboundEvent, outcome: Outcome, at: Millis) -> Draft {
+    Draft {
+        event_id: event.event_id.clone(),
+        session: event.session_key(),
+        generation: 0,
+        fence: 0,
+        first: 0,
+        messages: Vec::new(),
+        outcome,
+        usage: Usage::default(),
+        owed: Vec::new(),
+        at,
+    }
+}
+
+/// How long a record sleeps after its `receives`-th receive came to nothing: 1, 2, 4 … 60 s.
+fn backoff(receives: u32) -> Duration {
+    Duration::from_secs(1 << receives.saturating_sub(1).min(6)).min(LONGEST_BACKOFF)
 }
 
 /// Why a command could not be obeyed yet.

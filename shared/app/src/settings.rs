@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use turnlock_domain::event::Channel;
-use turnlock_domain::rate::Rate;
 
 use crate::words::Language;
 
@@ -34,8 +33,6 @@ pub struct Limits {
     pub attempts: u32,
     /// How long the session's lock holds unless renewed.
     pub lease: Duration,
-    /// The rate of a session.
-    pub rate: Rate,
     /// How many events may wait.
     pub queue: u64,
     /// How many messages behind the boundary make a consolidation due.

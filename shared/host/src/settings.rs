@@ -40,7 +40,6 @@ fn limits(config: &Config) -> Limits {
         max_wait: limits.max_wait,
         attempts: limits.attempts,
         lease: Duration::from_secs(u64::from(limits.lease_seconds)),
-        rate: rate(config),
         queue: limits.queue as u64,
         consolidate_after: limits.consolidate_after,
         frame_interval: Duration::from_millis(u64::from(limits.frame_interval_ms)),

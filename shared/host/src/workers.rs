@@ -15,10 +15,10 @@ use turnlock_queue::{Queue, Record};
 
 use crate::queues::{self, Senders};
 
-/// How many deliveries run at once; more than one chat is served while a platform is slow.
-const DELIVERIES: usize = 4;
-/// How many records of chats one delivery takes at a time.
-const DELIVERY_BATCH: usize = 10;
+/// How many deliveries run at once. Each takes one record, so that a chat waits for no other while a worker is free; the
+/// queue keeps the order within a chat. On SQS a batch holds records of several chats and is deleted as a whole: there a
+/// chat's next record waits until the slowest chat of its batch is done, at most the time of a batch.
+const DELIVERIES: usize = 8;
 /// How many commands are obeyed at once.
 const CONTROLS: usize = 2;
 
@@ -56,7 +56,7 @@ pub(crate) fn pools(
     Ok(vec![
         pool(queues::INBOUND, concurrency, 1, turns(&handlers.agent))?,
         pool(queues::CONTROL, CONTROLS, 1, controls(&handlers.control))?,
-        pool(queues::OUTBOUND, DELIVERIES, DELIVERY_BATCH, deliver)?,
+        pool(queues::OUTBOUND, DELIVERIES, 1, deliver)?,
         pool(queues::CONSOLIDATE, 1, 1, jobs(&handlers.jobs, &senders.consolidate))?,
         pool(queues::REVIEW, 1, 1, jobs(&handlers.jobs, &senders.review))?,
         pool(queues::INBOUND_DEAD, 1, 1, dead_letters(&handlers.agent, &senders.inbound_dead))?,

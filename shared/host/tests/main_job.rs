@@ -15,12 +15,16 @@ use turnlock_channels::http::{PlatformError, PlatformHttp, PlatformRequest, Plat
 use turnlock_channels::{IngressRequest, telegram};
 use turnlock_clock::Clock;
 use turnlock_config::{Config, DemoSecrets};
+use turnlock_domain::event::OutboundEvent;
 use turnlock_domain::session::SessionKey;
 use turnlock_embedded::EmbeddedDynamoDb;
 use turnlock_host::{Host, Ports, Response, queues};
 use turnlock_models::{Scripted, Wire};
-use turnlock_queue::local::{LocalQueues, Location};
+use turnlock_queue::local::{LocalQueue, LocalQueues, Location};
 use turnlock_store::Store;
+
+/// The chat in which every call takes a minute.
+const SLOW: i64 = 60;
 
 /// A platform that accepts everything.
 #[derive(Default)]
@@ -29,8 +33,12 @@ struct Accepting(Mutex<Vec<Value>>);
 #[async_trait]
 impl PlatformHttp for Accepting {
     async fn send(&self, request: PlatformRequest, _: Duration) -> Result<PlatformResponse, PlatformError> {
+        let arguments: Value = serde_json::from_slice(&request.body).unwrap();
+        if arguments["chat_id"] == SLOW {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+        }
         let mut calls = self.0.lock().unwrap();
-        calls.push(serde_json::from_slice(&request.body).unwrap());
+        calls.push(arguments);
         let body = json!({"ok": true, "result": {"message_id": calls.len()}});
         Ok(PlatformResponse { status: 200, headers: HeaderMap::new(), body: Bytes::from(body.to_string()) })
     }
@@ -52,6 +60,7 @@ struct Bench {
     host: Host,
     platform: Arc<Accepting>,
     model: Arc<Scripted>,
+    outbound: Arc<LocalQueue>,
 }
 
 async fn bench() -> Bench {
@@ -60,6 +69,7 @@ async fn bench() -> Bench {
     store.create_table().await.unwrap();
     let config = Arc::new(config());
     let queues = LocalQueues::open(&Location::Memory, clock.clone(), queues::settings(&config)).unwrap();
+    let outbound = queues.queue(queues::OUTBOUND).unwrap();
     let (platform, model) = (Arc::new(Accepting::default()), Arc::new(Scripted::new(Wire::Neutral)));
     let ports = Ports {
         tools: Arc::new(turnlock_tools::builtin(&store)),
@@ -74,7 +84,7 @@ async fn bench() -> Bench {
         open: true,
         seed: 7,
     };
-    Bench { host: Host::new(ports).unwrap(), platform, model }
+    Bench { host: Host::new(ports).unwrap(), platform, model, outbound }
 }
 
 impl Bench {
@@ -89,6 +99,15 @@ impl Bench {
     async fn answer(&self, request: IngressRequest) -> (u16, Value) {
         let Response::Full(response) = self.host.answer(request).await else { panic!("a stream") };
         (response.status, serde_json::from_slice(&response.body).unwrap_or_default())
+    }
+
+    /// Puts a final into the outbound queue.
+    async fn says(&self, chat: i64, id: &str, text: &str) {
+        let event: OutboundEvent = serde_json::from_value(json!({
+            "event_id": id, "channel": "telegram", "chat_id": chat.to_string(), "caused_by": id, "turn": id,
+            "content": [{"type": "text", "text": text}], "revision": {"fence": 1, "sequence": u32::MAX}}))
+        .unwrap();
+        turnlock_app::send::outbound(&*self.outbound, &event).await.unwrap();
     }
 
     async fn run(&self, seconds: u64) {
@@ -117,6 +136,21 @@ async fn a_telegram_update_becomes_a_committed_delivered_reply() {
     assert_eq!(turns.iter().map(|turn| turn.messages.len()).collect::<Vec<_>>(), [2, 2]);
     let head = bench.host.store().head(&session).await.unwrap().unwrap();
     assert_eq!((head.owner, head.unfinished, head.fence), (None, None, 2));
+}
+
+/// A chat's next record does not wait for another chat that was received at the same moment.
+#[tokio::test(start_paused = true)]
+async fn a_slow_chat_holds_up_no_other() {
+    let bench = bench().await;
+    bench.says(SLOW, "s1.final", "slow").await;
+    bench.says(5, "e1.final", "one").await;
+    bench.run(1).await;
+    bench.says(5, "e2.final", "two").await;
+    bench.says(SLOW, "s2.final", "slower").await;
+    bench.run(1).await;
+    assert_eq!(bench.texts(), ["one", "two"]);
+    bench.run(200).await;
+    assert_eq!(bench.texts(), ["one", "two", "slow", "slower"], "in order within the slow chat");
 }
 
 #[tokio::test(start_paused = true)]

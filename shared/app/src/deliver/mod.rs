@@ -2,7 +2,9 @@
 //!
 //! One batch of the outbound queue is one [`Delivery::handle`]. What it returns is not done and comes again: its
 //! visibility is set by then. A record that is given back for any reason takes every later record of its chat with it,
-//! with the same visibility (trace V12): two answers never change places. Chats do not wait for one another.
+//! with the same visibility (trace V12): two answers never change places. Within a batch
+//! chats do not wait for one another, but it ends as a whole: a chat's next batch waits for the slowest chat of this one,
+//! at most [`BATCH_TIME`] and one event. A host that can hand out records one by one does (one process: batches of one).
 //!
 //! | module | does |
 //! |---|---|
@@ -36,7 +38,7 @@ use turnlock_domain::event::{Channel, OutboundEvent};
 use turnlock_domain::ids::EventId;
 use turnlock_queue::{Queue, Record};
 use turnlock_store::dead::DeadItem;
-use turnlock_store::ledger::{Ledger, LedgerWrite};
+use turnlock_store::ledger::{Ledger, LedgerState, LedgerWrite};
 use turnlock_store::{Store, StoreError};
 
 pub use clients::{clients, reply_routes};
@@ -153,19 +155,24 @@ impl Delivery {
                 None => chats.push((chat, vec![hold])),
             }
         }
-        let unfinished = join_all(chats.into_iter().map(|(_, holds)| self.chat(holds, started))).await;
-        let unfinished = unfinished.concat();
+        let chats = join_all(chats.into_iter().map(|(_, holds)| self.chat(holds, started))).await;
+        let (unfinished, taken): (Vec<_>, Vec<_>) = chats.into_iter().unzip();
+        let (unfinished, taken) = (unfinished.concat(), taken.concat());
+        // Only now, and once for all of them: no record waits for the copies of those before it.
+        let unobserved = observers::show(&self.observers, &taken).await;
+        count(&self.counts.unobserved, unobserved);
         count(&self.counts.given_back, unfinished.len() as u64);
         unfinished
     }
 
-    /// The records of one chat, in order, up to the first that has to come again.
-    async fn chat(&self, holds: Vec<Hold<'_>>, started: Instant) -> Vec<String> {
-        let mut unfinished = Vec::new();
+    /// The records of one chat, in order, up to the first that has to come again: what is not done, and the events of
+    /// those that were worked on.
+    async fn chat(&self, holds: Vec<Hold<'_>>, started: Instant) -> (Vec<String>, Vec<OutboundEvent>) {
+        let (mut unfinished, mut taken) = (Vec::new(), Vec::new());
         let mut back = None;
         for mut hold in holds {
             if back.is_none() {
-                back = match self.record(&mut hold, started).await {
+                back = match self.record(&mut hold, started, &mut taken).await {
                     Settled::Done => continue,
                     Settled::Back(visibility) => Some(visibility),
                 };
@@ -173,10 +180,10 @@ impl Delivery {
             hold.give_back(back.unwrap_or_default()).await;
             unfinished.push(hold.record.message_id.clone());
         }
-        unfinished
+        (unfinished, taken)
     }
 
-    async fn record(&self, hold: &mut Hold<'_>, started: Instant) -> Settled {
+    async fn record(&self, hold: &mut Hold<'_>, started: Instant, taken: &mut Vec<OutboundEvent>) -> Settled {
         if started.elapsed() >= self.batch_time {
             return Settled::Back(Duration::ZERO);
         }
@@ -185,17 +192,16 @@ impl Delivery {
             Ok(event) => event,
             Err(error) => return self.unreadable(record, &error).await,
         };
-        // The copies go out beside the delivery, and what they come to is not waited for longer than their bound.
-        let (delivered, unobserved) =
-            tokio::join!(self.deliver(&event, hold), observers::show(&self.observers, &event));
-        count(&self.counts.unobserved, unobserved);
+        let delivered = self.deliver(&event, hold).await;
+        let event_id = event.event_id.clone();
+        taken.push(event);
         match delivered {
             Ok(()) => Settled::Done,
             Err(Stop::Wait(wait)) => Settled::Back(wait),
             Err(Stop::Ended) => Settled::Back(growing(1)),
             Err(Stop::Store(error)) => {
-                tracing::error!(target: DELIVERY, event_id = event.event_id, error = %chain(&error),
-                    "the delivery of event {} is put off", event.event_id);
+                tracing::error!(target: DELIVERY, event_id, error = %chain(&error),
+                    "the delivery of event {event_id} is put off");
                 Settled::Back(growing(record.receive_count))
             }
         }
@@ -251,15 +257,20 @@ impl Delivery {
         }
     }
 
-    /// Gives an event up: no call will bring it to its channel.
+    /// Gives up what of an event is not shown: no call will bring it to its channel.
     async fn undeliverable(&self, event: &OutboundEvent, reason: &'static str) -> Result<(), Stop> {
         let now = self.clock.now_ms();
         let ledger = match self.store.ledger(&event.event_id).await? {
             Some(ledger) => ledger,
             None => Ledger::new(&event.event_id, event, 1, now),
         };
-        match self.store.write_ledger(ledger.failed(0, reason, now)).await? {
-            LedgerWrite::Written(_) | LedgerWrite::Raced(_) => {}
+        let unsent = |ledger: &Ledger, part: usize| ledger.parts()[part].state() != LedgerState::Sent;
+        let parts: Vec<usize> = (0..ledger.parts().len()).filter(|part| unsent(&ledger, *part)).collect();
+        if !parts.is_empty() {
+            let failed = parts.into_iter().fold(ledger, |ledger, part| ledger.failed(part, reason, now));
+            match self.store.write_ledger(failed).await? {
+                LedgerWrite::Written(_) | LedgerWrite::Raced(_) => {}
+            }
         }
         self.give_up(event, reason);
         Ok(())

@@ -1,8 +1,8 @@
 //! Who gets a copy of every outbound event, whatever its channel does with it.
 //!
-//! Observers run beside the channel's call and share one short wait: a slow one is cut off, a failing or panicking one
-//! is counted and logged, and none of them delays, alters or stops a delivery. At least once: a record that comes again
-//! is observed again, under the same event id.
+//! Observers run after the deliveries of a batch and share one short wait: a slow one is cut off, a failing or panicking
+//! one is counted and logged, and none of them delays, alters or stops a delivery. At least once: a record that comes
+//! again is observed again, under the same event id.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use futures_util::future::join_all;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 use turnlock_domain::event::{Channel, OutboundEvent};
 use turnlock_store::Store;
 
 use super::stored;
 
-/// How long all observers together may take.
+/// How long all observers together may take for all events of a batch.
 pub const OBSERVERS_WITHIN: Duration = Duration::from_millis(300);
 /// The target of the log observer's lines.
 pub const OUTBOUND: &str = "turnlock::outbound";
@@ -35,16 +35,18 @@ pub trait Observer: Send + Sync {
     async fn observe(&self, event: &OutboundEvent) -> Result<(), ObserverError>;
 }
 
-/// Shows `event` to all of them; returns how many failed or were cut off.
-pub(super) async fn show(observers: &[Arc<dyn Observer>], event: &OutboundEvent) -> u64 {
-    let copies = join_all(observers.iter().map(|observer| observe(&**observer, event))).await;
+/// Shows `events` to all of them; returns how many copies were not taken or were cut off.
+pub(super) async fn show(observers: &[Arc<dyn Observer>], events: &[OutboundEvent]) -> u64 {
+    let until = Instant::now() + OBSERVERS_WITHIN;
+    let copies = events.iter().flat_map(|event| observers.iter().map(move |observer| (observer, event)));
+    let copies = join_all(copies.map(|(observer, event)| observe(&**observer, event, until))).await;
     copies.into_iter().filter(|taken| !taken).count() as u64
 }
 
-async fn observe(observer: &dyn Observer, event: &OutboundEvent) -> bool {
+async fn observe(observer: &dyn Observer, event: &OutboundEvent, until: Instant) -> bool {
     // The call stands inside the future, so that a panic before its first await is contained too.
     let copy = AssertUnwindSafe(async { observer.observe(event).await }).catch_unwind();
-    let problem = match timeout(OBSERVERS_WITHIN, copy).await {
+    let problem = match timeout_at(until, copy).await {
         Ok(Ok(Ok(()))) => return true,
         Ok(Ok(Err(error))) => crate::admit::chain(&*error),
         Ok(Err(_)) => "it panicked".to_owned(),

@@ -198,8 +198,9 @@ impl Work<'_, '_> {
         match error {
             SendError::RetryAfter(wait) => {
                 let wait = wait.min(LONGEST_BLOCK);
-                self.delivery.store.block_chat_until(&self.chat, now + wait).await?;
+                // The ledger first: a part whose call is known to have come to nothing never stands as `sending`.
                 self.settle(ledger.postponed(part, "retry_after", now)).await?;
+                self.delivery.store.block_chat_until(&self.chat, now + wait).await?;
                 Err(Stop::Wait(wait))
             }
             SendError::Transient(_) => {

@@ -123,13 +123,33 @@ async fn observers_neither_delay_nor_stop_a_delivery_or_one_another() {
     let fine = Watcher::new(|| Ok(false));
     let delivery =
         kit.delivery_with(vec![slow.clone(), failing.clone(), panicking, fine.clone(), Arc::new(LogObserver)]);
-    kit.send(&[&says("e1.final", "Hello.")]).await;
+    kit.send(&[&says("e1.final", "one"), &says("e2.final", "two"), &says("e3.final", "three")]).await;
     let started = Instant::now();
     assert_eq!(kit.deliver(&delivery).await, 0);
     assert!(started.elapsed() <= Duration::from_millis(301), "{:?}", started.elapsed());
-    assert_eq!(kit.platform.chat("5"), ["Hello."]);
-    assert_eq!((fine.seen(), fine.finished.load(Ordering::Relaxed)), (vec!["e1.final".to_owned()], 1));
-    assert_eq!(delivery.counts.unobserved.load(Ordering::Relaxed), 3);
+    assert_eq!(kit.platform.chat("5"), ["one", "two", "three"]);
+    let calls: Vec<Duration> = kit.platform.calls().iter().map(|call| call.at - started).collect();
+    assert_eq!(calls, [Duration::ZERO; 3], "no call waits for a copy");
+    let all = ["e1.final", "e2.final", "e3.final"].map(str::to_owned);
+    assert_eq!((fine.seen(), fine.finished.load(Ordering::Relaxed)), (all.to_vec(), 3));
+    assert_eq!(slow.seen(), all);
+    assert_eq!(delivery.counts.unobserved.load(Ordering::Relaxed), 9);
+}
+
+/// A client that is gone fails what is not shown, and leaves what is.
+#[tokio::test(start_paused = true)]
+async fn what_is_shown_stays_sent_when_the_rest_is_undeliverable() {
+    let kit = Kit::new().await;
+    let text = format!("{}\n\n{}\n\n{}", "a".repeat(4000), "b".repeat(4000), "c".repeat(4000));
+    kit.platform.answers([Answer::Done, Answer::Unreachable]);
+    kit.send(&[&says("e1.final", &text)]).await;
+    assert_eq!(kit.deliver(&kit.delivery()).await, 1);
+    let mut delivery = kit.delivery();
+    delivery.channels = Arc::default();
+    kit.drain(&delivery).await;
+    let ledger = kit.store.ledger("e1.final").await.unwrap().unwrap();
+    let states: Vec<LedgerState> = ledger.parts().iter().map(|part| part.state()).collect();
+    assert_eq!(states, [LedgerState::Sent, LedgerState::Failed, LedgerState::Failed]);
 }
 
 /// Cases tg-429-storm, tg-429-final-lost: one 429 stops the chat, the text comes after the wait, in order.

@@ -9,10 +9,14 @@ use bytes::Bytes;
 use http::HeaderMap;
 use secrecy::SecretString;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use turnlock_app::admit::{Admission, Depth};
+use turnlock_app::control::Control;
 use turnlock_app::deliver::observers::Observer;
 use turnlock_app::deliver::{BATCH_TIME, Counts, Delivery, ReplyRoute};
 use turnlock_app::send;
+use turnlock_app::settings::{AgentSettings, Limits};
+use turnlock_app::turn::Agent;
 use turnlock_app::words::Language;
 use turnlock_channels::http::{PlatformError, PlatformHttp, PlatformRequest, PlatformResponse};
 use turnlock_channels::{Outbound, slack, telegram};
@@ -20,6 +24,7 @@ use turnlock_clock::Clock;
 use turnlock_domain::event::OutboundEvent;
 use turnlock_domain::rate::Rate;
 use turnlock_embedded::EmbeddedDynamoDb;
+use turnlock_models::Scripted;
 use turnlock_queue::Record;
 use turnlock_queue::local::{LocalQueue, LocalQueues, Location, QueueSettings};
 use turnlock_store::Store;
@@ -71,6 +76,30 @@ impl Kit {
             clock: self.clock.clone(),
             depth: Depth::default(),
         })
+    }
+
+    pub(crate) fn control(&self, store: &Store) -> Control {
+        Control {
+            store: store.clone(),
+            control: self.control.clone(),
+            outbound: self.outbound.clone(),
+            settings: settings(),
+        }
+    }
+
+    /// An agent whose derived work goes nowhere.
+    pub(crate) fn agent(&self) -> Agent {
+        Agent {
+            store: self.store.clone(),
+            inbound: self.inbound.clone(),
+            dead_letters: self.inbound.clone(),
+            outbound: self.outbound.clone(),
+            consolidate: self.inbound.clone(),
+            review: self.inbound.clone(),
+            model: Arc::new(Scripted::stand_in()),
+            tools: Arc::default(),
+            settings: settings(),
+        }
     }
 
     pub(crate) fn delivery(&self) -> Delivery {
@@ -146,6 +175,24 @@ impl Kit {
     }
 }
 
+fn settings() -> Arc<AgentSettings> {
+    Arc::new(AgentSettings {
+        name: "Echo".to_owned(),
+        language: Language::English,
+        instructions: String::new(),
+        intro: BTreeMap::new(),
+        limits: Limits {
+            turn: Duration::from_secs(300),
+            max_wait: Duration::from_secs(3600),
+            attempts: 5,
+            lease: Duration::from_secs(60),
+            queue: 1000,
+            consolidate_after: 50,
+            frame_interval: Duration::from_secs(1),
+        },
+    })
+}
+
 /// An outbound event as JSON says it, over a final to a Telegram chat.
 pub(crate) fn event(changes: Value) -> OutboundEvent {
     let mut event = json!({
@@ -188,6 +235,7 @@ pub(crate) fn refuse(code: u16, description: &str, parameters: Value) -> Answer 
 pub(crate) struct Call {
     pub(crate) method: String,
     pub(crate) arguments: Value,
+    pub(crate) at: Instant,
 }
 
 /// A platform that answers by a script, and by its rules when the script is over.
@@ -250,7 +298,8 @@ fn key(message: i64) -> String {
 #[async_trait]
 impl PlatformHttp for Platform {
     async fn send(&self, request: PlatformRequest, _timeout: Duration) -> Result<PlatformResponse, PlatformError> {
-        let call = Call { method: request.method, arguments: serde_json::from_slice(&request.body).unwrap() };
+        let arguments = serde_json::from_slice(&request.body).unwrap();
+        let call = Call { method: request.method, arguments, at: Instant::now() };
         self.calls.lock().unwrap().push(call.clone());
         let answer = self.script.lock().unwrap().pop_front().unwrap_or(Answer::Done);
         let message = match answer {

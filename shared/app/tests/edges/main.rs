@@ -5,6 +5,7 @@
 
 mod admission;
 mod api;
+mod commands;
 mod delivery;
 mod kit;
 mod races;
