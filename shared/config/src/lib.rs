@@ -115,6 +115,25 @@ impl Config {
         settings::demo(secrets)
     }
 
+    /// The keys that this version reads and checks and does nothing with, as far as they ask for anything: the format is
+    /// stable, and whoever starts a host tells its operator.
+    #[must_use]
+    pub fn without_effect(&self) -> Vec<String> {
+        let mut keys = Vec::new();
+        if self.agent.limits.approval_expiry != Limits::default().approval_expiry {
+            keys.push("agent.limits.approval_expiry".to_owned());
+        }
+        if self.models.first().is_some_and(|model| model.price != Price::default()) {
+            keys.push("models[0].price".to_owned());
+        }
+        keys.extend((1..self.models.len()).map(|index| format!("models[{index}]")));
+        let telegram = self.telegram.iter().map(|(name, bot)| ("telegram", name, &bot.account));
+        let slack = self.slack.iter().map(|(name, app)| ("slack", name, &app.account));
+        let quiet = telegram.chain(slack).filter(|(_, _, account)| !account.stream);
+        keys.extend(quiet.map(|(channel, name, _)| format!("{channel}.{name}.stream")));
+        keys
+    }
+
     /// Merges `json`, shaped like the file, over `base`. A trusted constructor for replays: secrets stand in it
     /// literally, `""` or `null` is "not configured", and `invent` gives an account that is new here the secrets it
     /// does not name, by their key (`telegram.other.bot_token`). Limits that only guard a deployment are not checked.

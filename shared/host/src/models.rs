@@ -35,6 +35,7 @@ pub fn model(settings: &[ModelSettings]) -> Result<Arc<dyn Model>, ModelError> {
                 api_key: first.api_key.clone(),
                 model: first.model.clone(),
                 capabilities,
+                max_tokens: first.max_tokens,
                 timeouts: Timeouts::default(),
             };
             let client = OpenAi::new(settings).map_err(|error| ModelError::Client(error.to_string()))?;

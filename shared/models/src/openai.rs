@@ -40,6 +40,8 @@ pub struct OpenAiSettings {
     pub model: String,
     /// What the model can do.
     pub capabilities: Capabilities,
+    /// The most tokens of one answer, where a request does not say; `None` = the endpoint's own limit.
+    pub max_tokens: Option<u32>,
     /// How long to wait.
     pub timeouts: Timeouts,
 }
@@ -98,7 +100,7 @@ impl OpenAi {
     fn body(&self, request: &ModelRequest) -> Value {
         let mut body = wire::openai(&self.settings.model, request);
         if let Some(fields) = body.as_object_mut()
-            && let Some(limit) = fields.remove("max_tokens")
+            && let Some(limit) = fields.remove("max_tokens").or(self.settings.max_tokens.map(Value::from))
         {
             fields.insert(self.limit_field.to_owned(), limit);
         }

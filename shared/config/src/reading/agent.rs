@@ -23,10 +23,11 @@ pub(super) fn read(table: &mut Table, context: &mut Context<'_>, agent: &mut Age
 fn read_limits(table: &mut Table, context: &mut Context<'_>, limits: &mut Limits) {
     let seconds = |from, to| Duration::from_secs(from)..=Duration::from_secs(to);
     table.read(context, "concurrency", &mut limits.concurrency, whole(1..=1000));
-    table.read(context, "turn_seconds", &mut limits.turn_seconds, whole(1..=900));
+    // Below these no call of a model starts before the turn's time is over, and no time is left for a tool.
+    table.read(context, "turn_seconds", &mut limits.turn_seconds, whole(90..=900));
     table.read(context, "max_wait", &mut limits.max_wait, duration(seconds(1, 7 * 86_400)));
     table.read(context, "attempts", &mut limits.attempts, whole(1..=100));
-    table.read(context, "lease_seconds", &mut limits.lease_seconds, whole(20..=900));
+    table.read(context, "lease_seconds", &mut limits.lease_seconds, whole(45..=900));
     table.read(context, "approval_expiry", &mut limits.approval_expiry, duration(seconds(1, 7 * 86_400)));
     table.read(context, "rpm", &mut limits.rpm, whole(0..=100_000));
     table.read(context, "burst", &mut limits.burst, whole(1..=10_000));

@@ -37,18 +37,16 @@ fn telegram(more: &str) -> String {
 #[test]
 fn the_example_parses() {
     let config = parse(EXAMPLE);
+    assert_eq!(config.without_effect(), Vec::<String>::new(), "the example shows what works");
     let defaults = Config::default();
     assert_eq!(config.agent.limits, defaults.agent.limits, "the example shows the defaults");
     assert_eq!((config.agent.name, config.agent.language), (defaults.agent.name, defaults.agent.language));
     assert_eq!(config.server, defaults.server);
     assert!(matches!(config.agent.instructions[..], [Instruction::Text(_)]));
-    let [local, remote] = &config.models[..] else { panic!("two models") };
-    assert_eq!((local.provider, local.context_tokens), (Provider::Openai, Some(131_072)));
-    assert!(local.can(Capability::Images) && !remote.can(Capability::Images) && remote.can(Capability::Tools));
-    assert_eq!(
-        (local.base_url.as_str(), remote.base_url.as_str()),
-        ("http://127.0.0.1:11434/v1", "https://api.openai.com/v1")
-    );
+    let [model] = &config.models[..] else { panic!("one model") };
+    assert_eq!((model.provider, model.context_tokens), (Provider::Openai, Some(131_072)));
+    assert_eq!((model.base_url.as_str(), model.max_tokens), ("http://127.0.0.1:11434/v1", Some(4096)));
+    assert!(model.can(Capability::Images));
     let bot = &config.telegram["main"];
     assert_eq!((bot.bot_id, bot.username.as_str(), bot.account.groups), (7, "echo_bot", Groups::Mention));
     assert!(bot.account.allow.permits(&["5", "1000001"]) && !bot.account.allow.permits(&["5"]));
@@ -56,6 +54,26 @@ fn the_example_parses() {
     let github = &config.webhook["github"];
     assert_eq!(github.verify, Verify::Hmac { header: "X-Hub-Signature-256".into() });
     assert!(matches!(&github.reply_to, Some(ReplyTo::Chat { chat, .. }) if chat == "1000001"));
+}
+
+#[test]
+fn an_openai_model_has_tools_and_openais_own_address() {
+    let config = parse("[[models]]\nprovider = \"openai\"\nmodel = \"m\"\napi_key = \"env:OPENAI_API_KEY\"");
+    let model = &config.models[0];
+    assert!(!model.can(Capability::Images) && model.can(Capability::Tools));
+    assert_eq!(model.base_url, "https://api.openai.com/v1");
+}
+
+#[test]
+fn what_has_no_effect_is_named_and_defaults_are_not() {
+    assert_eq!(parse("").without_effect(), Vec::<String>::new());
+    let model = "[[models]]\nprovider = \"openai\"\nmodel = \"m\"\n";
+    let text = format!(
+        "[agent.limits]\napproval_expiry = \"2h\"\n{model}price = {{ input = 1.5 }}\n{model}{}",
+        telegram("stream = false")
+    );
+    let keys = ["agent.limits.approval_expiry", "models[0].price", "models[1]", "telegram.main.stream"];
+    assert_eq!(parse(&text).without_effect(), keys);
 }
 
 #[test]
@@ -81,6 +99,14 @@ fn a_mistake_names_its_line_its_key_and_what_is_allowed() {
         ("[server]\nzzzzzz = 1", "line 2: server.zzzzzz: is not a known key; allowed here: directory, listen, hosts"),
         ("[agent]\n\nlimits.rpm = -1", "line 3: agent.limits.rpm: must be a whole number from 0 to 100000"),
         ("[agent.limits]\nburst = 0", "line 2: agent.limits.burst: must be a whole number from 1 to 10000"),
+        (
+            "[agent.limits]\nturn_seconds = 89",
+            "line 2: agent.limits.turn_seconds: must be a whole number from 90 to 900",
+        ),
+        (
+            "[agent.limits]\nlease_seconds = 44",
+            "line 2: agent.limits.lease_seconds: must be a whole number from 45 to 900",
+        ),
         (
             "[agent.limits]\napproval_expiry = \"8d\"",
             "line 2: agent.limits.approval_expiry: must be a duration such as \"1h\", \"15m\" or \"90s\", from 1 s to 604800 s",

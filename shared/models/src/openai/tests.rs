@@ -58,6 +58,7 @@ async fn served<T>(script: Script, ask: impl AsyncFnOnce(OpenAi) -> T) -> T {
         api_key: Some(SecretString::from("sk-secret")),
         model: "test-model".into(),
         capabilities: Capabilities { tools: true, images: true, ..Capabilities::default() },
+        max_tokens: None,
         timeouts: Timeouts { idle: Duration::from_millis(300), ..Timeouts::default() },
     });
     tokio::select! {
@@ -284,6 +285,7 @@ async fn nobody_at_the_address_is_retryable_and_names_no_address() {
         api_key: None,
         model: "m".into(),
         capabilities: Capabilities::default(),
+        max_tokens: None,
         timeouts: Timeouts::default(),
     };
     let model = OpenAi::new(settings).expect("a client");
@@ -299,6 +301,7 @@ fn openai_itself_takes_the_limit_under_its_new_name() {
         api_key: None,
         model: "m".into(),
         capabilities: Capabilities::default(),
+        max_tokens: None,
         timeouts: Timeouts::default(),
     };
     let mut request = request(vec![Message::user("hi")]);
@@ -308,6 +311,9 @@ fn openai_itself_takes_the_limit_under_its_new_name() {
     {
         assert_eq!(OpenAi::new(settings(url)).expect("a client").body(&request)[field], 5, "{url}");
     }
+    request.max_tokens = None;
+    let limited = OpenAiSettings { max_tokens: Some(7), ..settings("http://127.0.0.1:11434/v1") };
+    assert_eq!(OpenAi::new(limited).expect("a client").body(&request)["max_tokens"], 7, "what is configured");
     assert!(matches!(OpenAi::new(settings("not a url")), Err(ModelError::Invalid { .. })));
 }
 
