@@ -27,7 +27,7 @@ use turnlock_store::sessions::Head;
 
 use super::save_memory::{self, Saved};
 use super::windows::{self, Window};
-use super::{CLAIM_LEASE, JobError, JobOutcome, Jobs, MAX_FAILURES, Receive, backoff, log, log_failure, retry_after};
+use super::{CLAIM_LEASE, JobError, JobOutcome, Jobs, MAX_FAILURES, Receive, log, log_failure, postponed, retry_after};
 
 /// How many calls of the model a range may need, unless its first turn alone needs more.
 const MAX_WINDOWS: usize = 4;
@@ -283,12 +283,6 @@ fn given_up(head: &Head) -> bool {
 fn ended(receive: &Receive<'_>, to: Option<u64>, outcome: JobOutcome, attempts: u32) -> JobOutcome {
     log(receive, to, outcome, attempts);
     outcome
-}
-
-/// A failure that is not counted: the queue bounds how often.
-fn postponed(receive: &Receive<'_>, error: &JobError) -> JobOutcome {
-    log_failure(receive, error, receive.count);
-    JobOutcome::Retry { after: backoff(receive.count) }
 }
 
 fn corrupt(claim: &Claim, what: &str) -> StoreError {

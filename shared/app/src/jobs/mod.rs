@@ -164,6 +164,12 @@ fn retry_after(failures: u32, error: &JobError) -> Duration {
     backoff(failures).max(asked.min(LONGEST_RETRY))
 }
 
+/// A failure that is not counted: the queue bounds how often.
+fn postponed(receive: &Receive<'_>, error: &JobError) -> JobOutcome {
+    log_failure(receive, error, receive.count);
+    JobOutcome::Retry { after: backoff(receive.count) }
+}
+
 /// The one line of a job that has come to its end.
 fn log(receive: &Receive<'_>, to: Option<u64>, outcome: JobOutcome, attempts: u32) {
     let outcome = match outcome {

@@ -14,7 +14,7 @@ use turnlock_store::reviews::{ReviewClaim, Reviewed};
 
 use super::save_memory;
 use super::windows::{self, Window};
-use super::{CLAIM_LEASE, JobError, JobOutcome, Jobs, MAX_FAILURES, Receive, log, log_failure, retry_after};
+use super::{CLAIM_LEASE, JobError, JobOutcome, Jobs, MAX_FAILURES, Receive, log, log_failure, postponed, retry_after};
 
 /// How many messages before the turn that owed the review are looked at too.
 const LOOK_BACK: u64 = 20;
@@ -86,16 +86,26 @@ impl Jobs {
         Ok(facts)
     }
 
-    /// A failed review is not counted in an item of its own: the message's receives bound it.
+    /// Counts a failure in the claim, which it ends. What the store is to blame for is not counted, nor is a receive that
+    /// found another worker at it.
     async fn review_failed(&self, receive: &Receive<'_>, error: &JobError) -> JobOutcome {
-        log_failure(receive, error, receive.count);
-        if let Err(error) = self.store.release_review(&receive.id, &receive.worker).await {
-            tracing::debug!(job = receive.id, %error, "a review's claim ends by its lease");
+        if let JobError::Store(StoreError::Unavailable { .. }) = error {
+            if let Err(error) = self.store.release_review(&receive.id, &receive.worker).await {
+                tracing::debug!(job = receive.id, %error, "a review's claim ends by its lease");
+            }
+            return postponed(receive, error);
         }
-        if receive.count >= MAX_FAILURES {
-            return JobOutcome::Failed;
+        match self.store.fail_review(&receive.id, &receive.worker).await {
+            Ok(Some(failures)) => {
+                log_failure(receive, error, failures);
+                if failures >= MAX_FAILURES {
+                    return JobOutcome::Failed;
+                }
+                JobOutcome::Retry { after: retry_after(failures, error) }
+            }
+            Ok(None) => JobOutcome::Superseded,
+            Err(error) => postponed(receive, &error.into()),
         }
-        JobOutcome::Retry { after: retry_after(receive.count, error) }
     }
 }
 

@@ -53,10 +53,16 @@ impl Bench {
     }
 
     pub(super) async fn with_model(model: Scripted) -> Self {
+        let bench = Self::without_table(model);
+        bench.store.create_table().await.expect("a table");
+        bench
+    }
+
+    /// A store that cannot be reached until its table is made.
+    pub(super) fn without_table(model: Scripted) -> Self {
         let clock = Clock::starting_at("2026-01-05T09:00:00Z".parse().expect("a time"));
         let database = EmbeddedDynamoDb::memory().expect("a database");
         let store = Store::embedded(database.http_client(), "turnlock", clock.clone(), 1);
-        store.create_table().await.expect("a table");
         let settings = vec![QueueSettings::standard("jobs")];
         let queues = LocalQueues::open(&Location::Memory, clock, settings).expect("queues");
         let model = Arc::new(model);

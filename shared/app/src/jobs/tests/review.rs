@@ -2,6 +2,8 @@
 
 use serde_json::json;
 use turnlock_domain::turn::Job;
+use turnlock_models::{Scripted, Wire};
+use turnlock_store::reviews::ReviewClaim;
 
 use super::bench::{Bench, conversation, saving, seconds, target};
 
@@ -50,4 +52,35 @@ async fn a_review_of_another_generation_is_void() {
     bench.send(&Job::ReviewMemory(target)).await;
     bench.work(seconds(60)).await;
     assert!(bench.model.requests().is_empty() && bench.is_drained().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_workers_claim_is_no_failure() {
+    let bench = Bench::with_session(&conversation(4)).await;
+    let (job, now) = (Job::ReviewMemory(target(6)), bench.store.clock().now_ms());
+    assert_eq!(bench.store.claim_review(&job.id(), "other", now, seconds(60)).await.unwrap(), ReviewClaim::Mine);
+    bench.script(json!({ "for": "review_memory", "error": "throttled", "times": 2 }));
+    bench.script(saving("review_memory", 0, "boxes", "There are boxes."));
+    owe(&bench, 6).await;
+    bench.work(seconds(3_600)).await;
+    assert_eq!(
+        (bench.model.requests().len(), bench.facts().await.len()),
+        (3, 1),
+        "the third failure would be the last"
+    );
+    assert!(bench.is_drained().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_cannot_be_reached_is_no_failure() {
+    let bench = Bench::without_table(Scripted::new(Wire::Neutral));
+    bench.script(saving("review_memory", 0, "boxes", "There are boxes."));
+    owe(&bench, 6).await;
+    // Three receives: after 0, 30 and 150 s.
+    bench.work(seconds(300)).await;
+    bench.store.create_table().await.unwrap();
+    bench.seed(0, &conversation(4)).await;
+    bench.work(seconds(1_800)).await;
+    assert_eq!(bench.facts().await.len(), 1);
+    assert!(bench.is_drained().await);
 }
