@@ -325,11 +325,11 @@ async fn poll_once_hands_out_exactly_what_is_there() {
 async fn an_idle_pool_does_not_poll() {
     let (queue, seen) = (fifo(|_| ()), Seen::default());
     let pool = WorkerPool::new(Arc::clone(&queue), 1, 1, noting(&seen));
-    pool.start();
-    // With nothing due, the only timer of the runtime is this one: a polling pool would be seen as one more.
-    let before = Instant::now();
-    sleep(seconds(86_400)).await;
-    assert_eq!(before.elapsed(), seconds(86_400));
-    let metrics = tokio::runtime::Handle::current().metrics();
-    assert_eq!(metrics.num_alive_tasks(), 1, "the dispatcher and nothing else");
+    let (mut run, mut wakes) = (Box::pin(pool.run()), 0);
+    let counted = std::future::poll_fn(|context| {
+        wakes += 1;
+        run.as_mut().poll(context)
+    });
+    assert!(tokio::time::timeout(seconds(86_400), counted).await.is_err(), "it runs until it is dropped");
+    assert_eq!(wakes, 2, "once at the start, and once more by the end of this test's day");
 }
