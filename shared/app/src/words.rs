@@ -15,9 +15,6 @@ pub enum Language {
 }
 
 impl Language {
-    /// The codes that a configuration may name.
-    pub const CODES: &'static [&'static str] = &["en", "de", "zh"];
-
     /// The language of a configured code.
     #[must_use]
     pub fn from_code(code: &str) -> Option<Self> {

@@ -2,7 +2,7 @@
 //! the host (its lock file), so there is nothing to verify here.
 
 use jiff::Timestamp;
-use turnlock_domain::event::{Channel, OutboundEvent};
+use turnlock_domain::event::Channel;
 use turnlock_domain::session::DEFAULT_ACCOUNT;
 
 use crate::gateway::{self, ApiMessage};
@@ -15,10 +15,4 @@ use crate::ingress::{IngressRequest, Refusal};
 pub fn receive(request: &IngressRequest, now: Timestamp, fresh_id: &str) -> Result<ApiMessage, Refusal> {
     request.check(gateway::MAX_BODY)?;
     gateway::normalise(Channel::Cli, DEFAULT_ACCOUNT, &request.headers, &request.body, now, fresh_id)
-}
-
-/// The text as one part: a terminal has no limit.
-#[must_use]
-pub fn render(event: &OutboundEvent) -> Vec<String> {
-    gateway::render(event)
 }

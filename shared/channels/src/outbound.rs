@@ -9,7 +9,7 @@ use std::time::Duration;
 use turnlock_domain::event::{Channel, OutboundEvent};
 use turnlock_domain::text::{is_blank, split};
 
-use crate::{cli, gateway, slack, telegram, webhook};
+use crate::{slack, telegram, webhook};
 
 /// How long one platform call may take.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -38,7 +38,7 @@ pub enum SendError {
         /// The new chat id.
         to: String,
     },
-    /// The part is longer than the platform takes. Halve it and send the halves.
+    /// The part is longer than the platform takes, in spite of our own cut. It is given up.
     #[error("the part is too long")]
     TooLong,
     /// The thread is gone, the chat is not. Send once more to the same chat without the thread; never anywhere else.
@@ -126,9 +126,8 @@ impl Outbound {
             Channel::Telegram => telegram::render(event),
             Channel::Slack => slack::render(event),
             Channel::Webhook => webhook::render(event),
-            Channel::Gateway => gateway::render(event),
-            Channel::Cli => cli::render(event),
-            Channel::Cron | Channel::Unknown => Vec::new(),
+            // Their readers fetch the whole event, or there is none.
+            Channel::Gateway | Channel::Cli | Channel::Cron | Channel::Unknown => Vec::new(),
         }
     }
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use turnlock_app::admit::{Admission, Depth};
-use turnlock_app::api::{Access, Api, Polling};
+use turnlock_app::api::{Api, Polling};
 use turnlock_app::control::Control;
 use turnlock_app::deliver::observers::{ItemObserver, LogObserver, Observer};
 use turnlock_app::deliver::{self, Delivery};
@@ -106,15 +106,9 @@ impl Host {
         let ids = Arc::new(FreshIds::new(ports.clock.clone(), ports.seed));
         let ingress =
             Ingress::from_config(&ports.config, Arc::clone(&admission), ports.clock.clone(), Arc::clone(&ids))?;
-        let api = Api {
-            store: ports.store.clone(),
-            admission,
-            clock: ports.clock.clone(),
-            ids,
-            access: if ports.open { Access::Open } else { Access::from_config(&ports.config) },
-            polling: POLLING,
-            stream_limit: None,
-        };
+        let (store, clock) = (ports.store.clone(), ports.clock.clone());
+        let api = Api::from_config(&ports.config, store, admission, clock, ids, ports.open);
+        let api = Api { polling: POLLING, ..api };
         let handlers = workers::Handlers {
             agent: Arc::new(Agent {
                 store: ports.store.clone(),

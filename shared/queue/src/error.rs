@@ -1,5 +1,4 @@
-//! What can go wrong with a queue, told by what the caller can do about it: try again, wait, or give up - and, for a
-//! send, whether the message may be in the queue all the same.
+//! What can go wrong with a queue, told by what the caller can do about it: try again, wait, or give up.
 
 use std::time::Duration;
 
@@ -7,15 +6,6 @@ use thiserror::Error;
 
 /// The error below ours, whatever it was.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
-
-/// Whether a message whose send failed may be in the queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Acceptance {
-    /// It certainly is not.
-    No,
-    /// Nobody knows. Sending it again with the same deduplication id is safe.
-    Unknown,
-}
 
 /// Why a message was not sent.
 #[derive(Debug, Error)]
@@ -52,15 +42,6 @@ impl SendError {
         match self {
             Self::Full { .. } | Self::Unreachable(_) | Self::LostAnswer(_) => true,
             Self::TooLarge { .. } | Self::Invalid(_) => false,
-        }
-    }
-
-    /// Whether the message may be in the queue in spite of the error.
-    #[must_use]
-    pub fn acceptance(&self) -> Acceptance {
-        match self {
-            Self::LostAnswer(_) => Acceptance::Unknown,
-            Self::Full { .. } | Self::TooLarge { .. } | Self::Invalid(_) | Self::Unreachable(_) => Acceptance::No,
         }
     }
 

@@ -25,7 +25,7 @@ pub mod conformance;
 pub mod local;
 pub mod pool;
 
-pub use error::{Acceptance, BoxError, InvalidMessage, QueueError, ReceiptError, SendError};
+pub use error::{BoxError, InvalidMessage, QueueError, ReceiptError, SendError};
 pub use message::{MAX_BYTES, MAX_DELAY, MAX_VISIBILITY, NewMessage, Receipt, Record};
 
 /// How long a [`Queue::send`] may take in all; then it fails, and nobody pretends that the message was accepted.

@@ -2,9 +2,7 @@
 //! those read the store's items. Its own words are strict: an unknown field is an error that says what is allowed.
 
 mod inbound;
-mod outbound;
 mod verify;
 
 pub use inbound::{ApiMessage, IDEMPOTENCY_HEADER, MAX_BODY, normalise, receive};
-pub use outbound::render;
 pub use verify::verify;
