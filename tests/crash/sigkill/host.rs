@@ -39,6 +39,8 @@ pub(super) struct Ready {
     pub(super) token: String,
     /// How long after its start its first health check was answered.
     pub(super) after: Duration,
+    /// When that was.
+    pub(super) at: Instant,
 }
 
 /// What the process says about itself in its data directory.
@@ -112,7 +114,7 @@ impl Host {
             let check = self.http.get(format!("{address}/healthz"));
             let is_ours = pid == self.child.id();
             let answers = is_ours && check.send().await.is_ok_and(|answer| answer.status().is_success());
-            answers.then(|| Ready { address, token, after: self.started.elapsed() })
+            answers.then(|| Ready { address, token, after: self.started.elapsed(), at: Instant::now() })
         })
         .await
     }

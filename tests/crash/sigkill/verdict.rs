@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use serde_json::Value;
-use tokio::time::Instant;
 use turnlock_clock::Clock;
 use turnlock_config::Config;
 use turnlock_domain::session::encode_part;
@@ -32,6 +31,7 @@ pub(super) struct Verdict {
     /// For every start how long its first health check took; `None` = it was killed before.
     pub(super) lives: Vec<Option<Duration>>,
     problems: Vec<String>,
+    settled: Duration,
     slowest_probe: Duration,
     shown_twice: usize,
     uncertain: usize,
@@ -44,18 +44,21 @@ impl Verdict {
         self.problems.push(problem.into());
     }
 
-    /// Every accepted event is `done`, with its reply, soon after the last start.
+    /// Every accepted event is `done`, with its reply, and soon: nobody waits until the lease of a dead process ends.
     pub(super) async fn everything_is_answered(&mut self, world: &World, ready: &Ready, people: &[Person]) {
-        let end = Instant::now() + WITHIN;
         for said in people.iter().flat_map(|person| &person.said) {
             let path = format!("/v1/events/{}", encode_part(said.event.as_str()));
-            let left = end.saturating_duration_since(Instant::now());
+            let left = WITHIN.saturating_sub(ready.at.elapsed());
             let done = async || world.get(&path, &ready.token).await.filter(|event| event["status"] == "done");
             match until(left, done).await {
                 Some(event) if event["message"]["text"] == reply(&said.text) => {}
                 Some(event) => self.problem(format!("`{}` ended as {event}", said.text)),
-                None => self.problem(format!("`{}` was not done {WITHIN:?} after the kills", said.text)),
+                None => self.problem(format!("`{}` was not done {WITHIN:?} after the last start", said.text)),
             }
+        }
+        self.settled = ready.at.elapsed();
+        if self.settled > WITHIN {
+            self.problem(format!("the last answer came {:.0?} after the last start", self.settled));
         }
     }
 
@@ -193,7 +196,7 @@ impl Verdict {
 
     /// Says what was measured, and fails if anything was wrong.
     pub(super) fn pronounce(self, seed: u64, took: Duration, people: &[Person]) {
-        let Self { lives, problems, slowest_probe, shown_twice, uncertain, silent, consolidated } = self;
+        let Self { lives, problems, settled, slowest_probe, shown_twice, uncertain, silent, consolidated } = self;
         let messages: usize = people.iter().map(|person| person.said.len()).sum();
         let listening: Vec<Duration> = lives.iter().flatten().copied().collect();
         let slowest_start = listening.iter().max().copied().unwrap_or_default();
@@ -202,7 +205,8 @@ impl Verdict {
             "{} starts, {early} of them killed before they listened; first health check after {slowest_start:.0?} at most\n\
              {messages} messages in {} sessions, of which {consolidated} were consolidated\n\
              replies shown twice: {shown_twice}; uncertain: {uncertain}, of which never shown: {silent}\n\
-             the last message of each session was answered within {slowest_probe:.0?}; all took {took:.0?}",
+             all answered {settled:.0?} after the last start; one more message in each session within {slowest_probe:.0?}; \
+             all took {took:.0?}",
             lives.len(),
             people.len(),
         );
