@@ -1,0 +1,13 @@
+//! What a turn costs: measured by `cargo xtask bench turn`, counted exactly by the flat-cost test.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`rig`] | the agent's handler over files, sessions of any length, and rounds of plain turns |
+//! | [`counting`] | the store and the queues with every request counted |
+//! | [`processor`] | the processor time of this process |
+//!
+//! Timed figures depend on the machine and on what else it does; counted ones do not, and only those are tested.
+
+pub mod counting;
+pub mod processor;
+pub mod rig;

@@ -1,0 +1,132 @@
+//! The figures, as JSON and for people.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::turns::Rounds;
+
+/// All of it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    /// Plain turns a second, 8 sessions at once: the median over the rounds of every length.
+    turns_per_s: f64,
+    threads: u8,
+    history: Vec<Length>,
+    /// The whole path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) path: Option<Path>,
+    /// The host as a process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) host: Option<HostProcess>,
+}
+
+/// What a turn takes in sessions of one length.
+#[derive(Debug, Serialize)]
+struct Length {
+    messages: u64,
+    turns_per_s: f64,
+    /// What the process uses of the processors for one turn.
+    cpu_ms: f64,
+    /// The time by which one turn follows another; a turn itself takes longer, since 8 are in work.
+    wall_ms: f64,
+    requests: Requests,
+    bytes_written: u64,
+    /// How many turns the figures come from.
+    turns: u64,
+}
+
+/// Requests of one turn.
+#[derive(Debug, Serialize)]
+struct Requests {
+    store: u64,
+    queue: u64,
+}
+
+/// From the ingress handler to the platform.
+#[derive(Debug, Serialize)]
+pub(crate) struct Path {
+    pub(crate) messages: u64,
+    /// While the same process handled turns.
+    pub(crate) accepted_per_s: f64,
+    pub(crate) delivered_per_s: f64,
+}
+
+/// The program `turnlock`.
+#[derive(Debug, Serialize)]
+pub(crate) struct HostProcess {
+    pub(crate) first_reply_ms: f64,
+    pub(crate) reply_after_kill_ms: f64,
+    /// Where the system says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) idle_mb: Option<f64>,
+}
+
+impl Report {
+    pub(crate) fn new(threads: u8, lengths: &[Rounds]) -> anyhow::Result<Self> {
+        let turns_per_s = median(lengths.iter().map(Rounds::per_second));
+        let history = lengths.iter().map(Length::new).collect::<Result<_, _>>()?;
+        Ok(Self { turns_per_s: rounded(turns_per_s, 10.0), threads, history, path: None, host: None })
+    }
+}
+
+impl Length {
+    fn new(rounds: &Rounds) -> anyhow::Result<Self> {
+        let per_second = rounds.per_second();
+        let (store, queue, bytes_written) = rounds.requests()?;
+        Ok(Self {
+            messages: rounds.messages,
+            turns_per_s: rounded(per_second, 10.0),
+            cpu_ms: rounded(rounds.processor_ms(), 1e3),
+            wall_ms: rounded(1e3 / per_second, 1e3),
+            requests: Requests { store, queue },
+            bytes_written,
+            turns: rounds.turns(),
+        })
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "turns per second     {:>8.1}   (8 sessions at once, {} threads)\n",
+            self.turns_per_s, self.threads
+        )?;
+        writeln!(f, "messages  turns/s   cpu ms  wall ms  store  queue  bytes written")?;
+        for length in &self.history {
+            let Requests { store, queue } = length.requests;
+            writeln!(
+                f,
+                "{:>8} {:>8.1} {:>8.3} {:>8.3} {store:>6} {queue:>6} {:>14}",
+                length.messages, length.turns_per_s, length.cpu_ms, length.wall_ms, length.bytes_written
+            )?;
+        }
+        if let Some(path) = &self.path {
+            writeln!(f, "\nwhole path, update to delivered: {:.1} messages/s", path.delivered_per_s)?;
+        }
+        match &self.host {
+            Some(host) => {
+                let (first, again) = (host.first_reply_ms, host.reply_after_kill_ms);
+                writeln!(f, "\nhost: first reply {first:.0} ms after its start, {again:.0} ms after kill -9")?;
+                host.idle_mb.map_or(Ok(()), |idle| writeln!(f, "host: {idle:.1} MB when it rests"))
+            }
+            None if self.path.is_some() => {
+                writeln!(f, "\nhost: not measured, there is no `turnlock` beside this program (cargo build --release)")
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// The one in the middle; zero of none.
+pub(crate) fn median(figures: impl IntoIterator<Item = f64>) -> f64 {
+    let mut figures: Vec<f64> = figures.into_iter().collect();
+    figures.sort_by(f64::total_cmp);
+    figures.get(figures.len() / 2).copied().unwrap_or_default()
+}
+
+/// `figure` to the nearest part of `parts`.
+fn rounded(figure: f64, parts: f64) -> f64 {
+    (figure * parts).round() / parts
+}
