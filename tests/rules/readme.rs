@@ -17,12 +17,13 @@ fn blocks<'r>(readme: &'r str, language: &str) -> Vec<&'r str> {
 }
 
 #[test]
-fn the_configuration_is_one() {
+fn the_configurations_are_taken() {
     let readme = readme();
-    let [block] = blocks(&readme, "toml")[..] else { panic!("one configuration is shown") };
     let secret = |name: &str| Some(if name.ends_with("BOT_TOKEN") { "1000001:secret" } else { name }.to_owned());
-    let config = Config::parse(block, &secret).unwrap();
-    assert_eq!((config.telegram.len(), config.slack.len(), config.webhook.len(), config.models.len()), (1, 1, 1, 1));
+    let shown: Vec<Config> =
+        blocks(&readme, "toml").into_iter().map(|block| Config::parse(block, &secret).unwrap()).collect();
+    let whole = shown.last().unwrap();
+    assert_eq!((whole.telegram.len(), whole.slack.len(), whole.webhook.len(), whole.models.len()), (1, 1, 1, 1));
 }
 
 /// The first arguments of a command of ours.
