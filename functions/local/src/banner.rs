@@ -1,5 +1,7 @@
 //! What is said when a host has started: where it is, what stands in for what, what to try.
 
+use turnlock_config::{Config, Provider};
+
 use crate::console;
 use crate::data::Announcement;
 use crate::unhurried::WORD;
@@ -7,9 +9,12 @@ use crate::unhurried::WORD;
 /// A delivery that anybody who has the sources can play.
 const EXAMPLE: &str = "shared/channels/src/telegram/fixtures/private_text.json";
 
-/// Says it.
-pub(crate) fn show(host: &Announcement) {
-    console::line(if host.demo { demo(&host.address) } else { configured(&host.address) });
+/// Says it; `config` is the file's, if there is one.
+pub(crate) fn show(host: &Announcement, config: Option<&Config>) {
+    console::line(match config {
+        None => demo(&host.address),
+        Some(config) => configured(&host.address, config),
+    });
 }
 
 fn demo(address: &str) -> String {
@@ -30,12 +35,41 @@ For a real model and real channels write a turnlock.toml (shared/config/turnlock
     )
 }
 
-fn configured(address: &str) -> String {
+fn configured(address: &str, config: &Config) -> String {
+    let model = match config.models.first() {
+        Some(model) if model.provider != Provider::Scripted => format!("{} at {}", model.model, model.base_url),
+        _ => "a stand-in, not a language model: name a real one under [[models]]".to_owned(),
+    };
+    let routes = (config.telegram.keys().map(|name| format!("/telegram/{name}")))
+        .chain(config.slack.keys().map(|name| format!("/slack/{name}")))
+        .chain(config.webhook.keys().map(|name| format!("/webhook/{name}")));
+    let routes: Vec<String> = routes.collect();
+    let routes = if routes.is_empty() { "none".to_owned() } else { routes.join(", ") };
+    let keys: Vec<&str> = config.gateway.keys.keys().map(String::as_str).collect();
+    let page = match keys.as_slice() {
+        [] => "closed; a [gateway.keys.NAME] opens them".to_owned(),
+        keys => format!("with the key of {}", keys.join(" or ")),
+    };
     format!(
         "\
 Turnlock runs at {address}
-Platforms deliver to /telegram/<bot>, /slack/<app> and /webhook/<source>; the API is under /v1.
-Talk to it: open {address} or `turnlock chat`.
+
+  model               {model}
+  channels            {routes}
+  page and /v1        {page}
+  in this terminal    turnlock chat
 "
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_configured_host_says_what_is_open_and_what_opens_the_rest() {
+        let text = configured("http://127.0.0.1:1", &Config::default());
+        assert!(text.contains("a stand-in") && text.contains("channels            none"), "{text}");
+        assert!(text.contains("a [gateway.keys.NAME] opens them"), "{text}");
+    }
 }

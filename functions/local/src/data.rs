@@ -57,6 +57,20 @@ impl DataDirectory {
         self.0.join(name)
     }
 
+    /// A file in it that only its owner may read, made or mended before anything is written to it: a directory that
+    /// somebody else made may be open to everybody. Returns its path, and whether it has been written before.
+    pub(crate) fn private_file(&self, name: &str) -> std::io::Result<(PathBuf, bool)> {
+        let path = self.file(name);
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(false).write(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(&path)?;
+        #[cfg(unix)]
+        file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+        Ok((path, file.metadata()?.len() > 0))
+    }
+
     /// Takes the directory, which is made if it is not there.
     pub(crate) fn take(&self) -> anyhow::Result<Taking> {
         let problem = || format!("the data directory {} cannot be used (--data names another)", self.0.display());
@@ -119,7 +133,14 @@ impl DirectoryLock {
 
 impl Drop for DirectoryLock {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.announcement);
+        // Another host's, if somebody deleted the directory under us, is left alone.
+        let ours = std::fs::read(&self.announcement)
+            .ok()
+            .and_then(|json| serde_json::from_slice::<Announcement>(&json).ok())
+            .is_some_and(|announced| announced.pid == std::process::id());
+        if ours {
+            let _ = std::fs::remove_file(&self.announcement);
+        }
     }
 }
 
@@ -169,7 +190,7 @@ mod tests {
     use super::*;
 
     fn host() -> Announcement {
-        Announcement { address: "http://127.0.0.1:1".into(), pid: 7, token: "t".into(), demo: true }
+        Announcement { address: "http://127.0.0.1:1".into(), pid: std::process::id(), token: "t".into(), demo: true }
     }
 
     #[test]
@@ -182,9 +203,14 @@ mod tests {
         lock.announce(&host()).unwrap();
         assert!(data.is_in_use());
         assert!(matches!(data.take().unwrap(), Taking::InUse));
-        assert!(data.in_use().to_string().contains("http://127.0.0.1:1 (process 7)"));
+        let process = format!("http://127.0.0.1:1 (process {})", std::process::id());
+        assert!(data.in_use().to_string().contains(&process));
         drop(lock);
         assert!(!data.is_in_use() && data.announcement().is_none());
+        let Taking::Taken(lock) = data.take().unwrap() else { panic!("the directory is free") };
+        lock.announce(&Announcement { pid: 0, ..host() }).unwrap();
+        drop(lock);
+        assert!(data.announcement().is_some(), "another host's announcement is left alone");
     }
 
     #[cfg(unix)]

@@ -60,6 +60,11 @@ fn filter(wanted: Option<String>, talking: bool) -> anyhow::Result<Targets> {
             names::LOG
         ))
     };
+    // The parser takes a misspelt level for the name of a target, and then nothing is logged at all.
+    let level_of = |part: &str| part.split_once('=').map_or(part.to_owned(), |(_, level)| level.to_owned());
+    if !wanted.split(',').all(|part| LEVELS.contains(&level_of(part.trim()).to_lowercase().as_str())) {
+        return Err(wrong().into());
+    }
     Ok(wanted.parse().map_err(|_| wrong())?)
 }
 
@@ -68,6 +73,16 @@ mod tests {
     use tracing::Level;
 
     use super::*;
+
+    #[test]
+    fn a_misspelt_level_is_refused() {
+        for wrong in ["bogus", "inof", "info,=", "", "foo[", "warn,turnlock=loud"] {
+            assert!(filter(Some(wrong.to_owned()), false).is_err(), "{wrong}");
+        }
+        for right in ["info", "DEBUG", "warn,turnlock_app=debug"] {
+            assert!(filter(Some(right.to_owned()), false).is_ok(), "{right}");
+        }
+    }
 
     #[test]
     fn the_event_lines_are_logged_and_their_copies_for_channels_are_not() {

@@ -52,8 +52,11 @@ pub(crate) async fn host(
 }
 
 async fn store(data: &DataDirectory, clock: &Clock) -> anyhow::Result<Store> {
-    let path = data.file("store.db");
-    let problem = || format!("the store {} cannot be opened", path.display());
+    let problem = || format!("the store {} cannot be opened", data.file("store.db").display());
+    let (path, known) = data.private_file("store.db").with_context(problem)?;
+    if !known && data.file("queues.db").exists() {
+        tracing::warn!("the queues have been used before and the store is new: conversations are missing");
+    }
     let database = EmbeddedDynamoDb::file(&path).with_context(problem)?;
     let store = Store::embedded(database.http_client(), TABLE, clock.clone(), seed()?);
     store.create_table().await.with_context(problem)?;
@@ -61,10 +64,10 @@ async fn store(data: &DataDirectory, clock: &Clock) -> anyhow::Result<Store> {
 }
 
 fn queues(data: &DataDirectory, clock: &Clock, config: &Config) -> anyhow::Result<LocalQueues> {
-    let path = data.file("queues.db");
+    let problem = || format!("the queues {} cannot be opened", data.file("queues.db").display());
+    let (path, _) = data.private_file("queues.db").with_context(problem)?;
     let settings = turnlock_host::queues::settings(config);
-    LocalQueues::open(&Location::File(path.clone()), clock.clone(), settings)
-        .with_context(|| format!("the queues {} cannot be opened", path.display()))
+    LocalQueues::open(&Location::File(path), clock.clone(), settings).with_context(problem)
 }
 
 async fn recover(queues: &LocalQueues, store: &Store) -> anyhow::Result<()> {

@@ -20,7 +20,7 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<ExitCode> {
     }
     let mut signals = signals::listen()?;
     let running = Running::start(&setup, setup.listen, &journal).await?;
-    banner::show(running.announcement());
+    banner::show(running.announcement(), setup.configured());
     let (end, ended) = oneshot::channel::<()>();
     let work = running.work(async move { drop(ended.await) });
     tokio::pin!(work);

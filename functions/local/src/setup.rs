@@ -32,6 +32,11 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
+    /// What the file says, if there is one.
+    pub(crate) fn configured(&self) -> Option<&Config> {
+        self.configured.as_deref()
+    }
+
     /// Reads what there is to read. Without a configuration file it is a demo.
     pub(crate) fn read(options: &Options) -> anyhow::Result<Self> {
         let file = configuration_file(options);

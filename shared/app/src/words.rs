@@ -160,14 +160,14 @@ impl Language {
     pub fn help(self, name: &str) -> String {
         match self {
             Self::English => format!(
-                "I am {name}. Just write to me.\n/new begins a new conversation\n/stop ends what I am doing\n/status says what I am doing"
+                "I am {name}. Just write to me.\n/new begins a new conversation\n/stop ends what I am doing and what waits for me\n/status says what I am doing"
             ),
             Self::German => format!(
-                "Ich bin {name}. Schreib mir einfach.\n/new beginnt ein neues Gespräch\n/stop beendet, was ich gerade tue\n/status sagt, was ich gerade tue"
+                "Ich bin {name}. Schreib mir einfach.\n/new beginnt ein neues Gespräch\n/stop beendet, was ich gerade tue und was noch auf mich wartet\n/status sagt, was ich gerade tue"
             ),
             Self::Chinese => {
                 format!(
-                    "我是 {name}，直接给我发消息即可。\n/new 开始新的对话\n/stop 停止当前任务\n/status 查看当前状态"
+                    "我是 {name}，直接给我发消息即可。\n/new 开始新的对话\n/stop 停止当前任务和排队的消息\n/status 查看当前状态"
                 )
             }
         }

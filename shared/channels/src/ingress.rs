@@ -176,7 +176,9 @@ impl Normalised {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The route has no secret: nothing can be verified, so nothing comes in until the operator sets one.
-    #[error("this route has no usable secret configured")]
+    #[error(
+        "this route has no usable secret configured: its operator has to add one (for the API: a [gateway.keys.NAME])"
+    )]
     SecretMissing,
     /// The signature, token or key is absent or wrong.
     #[error("the signature or key is missing or does not match")]

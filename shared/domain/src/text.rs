@@ -85,7 +85,15 @@ fn is_invisible(c: char) -> bool {
 pub fn clean(text: &str) -> Cow<'_, str> {
     let mut kept: Option<String> = None;
     let (mut at, mut before) = (0, None);
-    while let Some(c) = text[at..].chars().next() {
+    loop {
+        // Nearly all there is, and nothing in it depends on what stands beside it.
+        let plain = text.as_bytes()[at..].iter().take_while(|byte| is_plain(**byte)).count();
+        if plain > 0 {
+            push(&mut kept, &text[at..at + plain]);
+            before = None;
+            at += plain;
+        }
+        let Some(c) = text[at..].chars().next() else { break };
         let len = c.len_utf8();
         let flag = if before == Some('\u{1f3f4}') { flag_tags(&text[at..]) } else { 0 };
         if flag > 0 {
@@ -110,6 +118,11 @@ fn push(kept: &mut Option<String>, piece: &str) {
     if let Some(kept) = kept {
         kept.push_str(piece);
     }
+}
+
+/// Whether the byte is a whole character that always stays.
+fn is_plain(byte: u8) -> bool {
+    matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=0x7f)
 }
 
 fn is_removed(c: char, before: Option<char>) -> bool {

@@ -308,18 +308,28 @@ impl Store {
     }
 
     /// Ends the lease of whoever holds the session's lock; returns whether anybody did. Only for a process that knows, by
-    /// other means, that the holder is dead: what the holder would still write, the fence refuses as ever.
+    /// other means, that the holder is dead: what the holder would still write, the fence refuses as ever. A turn that a
+    /// process took with it when it was stopped is no attempt; one that kills its process is bounded by its receives.
     ///
     /// # Errors
     /// [`StoreError`]; ending it again is harmless.
     pub async fn end_lease(&self, session: &SessionKey) -> Result<bool, StoreError> {
-        let (pk, sk) = keys::head(session);
-        let request = self
-            .update_item(pk, sk)
-            .update_expression("REMOVE #owner, lease_until")
-            .condition_expression("attribute_exists(#owner)")
-            .expression_attribute_names("#owner", "owner");
-        Ok(matches!(self.update(request).await?, Conditional::Met(_)))
+        let end = |expression: &str, condition: &str| {
+            let (pk, sk) = keys::head(session);
+            self.update_item(pk, sk)
+                .update_expression(expression)
+                .condition_expression(condition)
+                .expression_attribute_names("#owner", "owner")
+        };
+        let counted = end(
+            "SET attempts = attempts - :one REMOVE #owner, lease_until",
+            "attribute_exists(#owner) AND attempts >= :one",
+        );
+        if let Conditional::Met(_) = self.update(counted.expression_attribute_values(":one", n(1))).await? {
+            return Ok(true);
+        }
+        let uncounted = end("REMOVE #owner, lease_until", "attribute_exists(#owner)");
+        Ok(matches!(self.update(uncounted).await?, Conditional::Met(_)))
     }
 
     /// Clears `unfinished` if it still names `event` and nobody holds the lock: its marker is there (trace V1).

@@ -31,9 +31,10 @@ impl Input {
     pub(super) fn start() -> Self {
         let (sender, lines) = mpsc::channel(1);
         std::thread::spawn(move || {
-            // A line that is no text is the end, as a broken terminal is.
-            for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-                if sender.blocking_send(line).is_err() {
+            // Bytes that are no text become U+FFFD; a terminal that cannot be read is the end.
+            for line in std::io::stdin().lock().split(b'\n').map_while(Result::ok) {
+                let line = String::from_utf8_lossy(&line);
+                if sender.blocking_send(line.strip_suffix('\r').unwrap_or(&line).to_owned()).is_err() {
                     break;
                 }
             }

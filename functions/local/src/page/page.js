@@ -183,7 +183,6 @@ async function talk(text) {
 }
 
 async function stop() {
-  if (running <= 0) return;
   try {
     await post("/stop", current);
     say("stopping…");
@@ -267,7 +266,7 @@ field.addEventListener("keydown", (event) => {
   }
 });
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape") stop();
+  if (event.key === "Escape" && running > 0) stop();
 });
 stopButton.addEventListener("click", stop);
 $("access").addEventListener("submit", (event) => {

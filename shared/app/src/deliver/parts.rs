@@ -195,6 +195,9 @@ impl Work<'_, '_> {
     async fn refused(&mut self, ledger: Ledger, part: usize, error: SendError, call: &Called) -> Result<Next, Stop> {
         let now = self.now();
         let later = growing(self.hold.record.receive_count);
+        let (event_id, channel, account) = (&self.event.event_id, self.event.channel.as_str(), &self.event.account);
+        tracing::warn!(target: DELIVERY, event_id, channel, account, part, %error,
+            "a part of event {event_id} was not shown by {channel} {account}");
         match error {
             SendError::RetryAfter(wait) => {
                 let wait = wait.min(LONGEST_BLOCK);

@@ -255,6 +255,37 @@ async fn a_hand_back_keeps_the_event_and_counts_unless_there_was_progress() {
     assert_eq!((head.unfinished, head.attempts), (None, 0));
 }
 
+/// The lease begins anew with a renewal and with a step.
+#[tokio::test(start_paused = true)]
+async fn a_renewal_and_a_step_keep_the_lock_for_a_whole_lease() {
+    let bench = Bench::new().await;
+    let (lock, _) = mine(&bench.store, "e1", "a").await;
+    tokio::time::advance(Duration::from_secs(40)).await;
+    assert!(matches!(bench.store.renew(&lock, LEASE).await.unwrap(), Renewed::Kept(_)));
+    tokio::time::advance(Duration::from_secs(59)).await;
+    assert!(matches!(acquire(&bench.other, "e1", "b").await, Acquired::Busy(_)));
+    let step = Step { step: 1, output: Vec::new(), usage: Usage::default(), bad: Vec::new() };
+    assert_eq!(bench.store.write_step(&lock, &place(5), &step, LEASE).await.unwrap(), StepWritten::Written);
+    tokio::time::advance(Duration::from_secs(59)).await;
+    assert!(matches!(acquire(&bench.other, "e1", "b").await, Acquired::Busy(_)));
+    tokio::time::advance(Duration::from_secs(7)).await;
+    mine(&bench.other, "e1", "b").await;
+}
+
+/// Traces V1 and V2, the store's half: whoever finishes one event leaves another one unfinished that came meanwhile.
+#[tokio::test(start_paused = true)]
+async fn v2_only_the_event_that_is_named_is_finished() {
+    let bench = Bench::new().await;
+    mine(&bench.store, "e2", "dead").await;
+    tokio::time::advance(Duration::from_secs(66)).await;
+    bench.other.clear_unfinished(&session(), &event("e1")).await.unwrap();
+    assert_eq!(bench.store.head(&session()).await.unwrap().unwrap().unfinished, Some(event("e2")));
+    let Acquired::Mine(lock, _) = acquire_as(&bench.other, "e1", "b", true).await else { panic!("blocked") };
+    bench.other.release_dead_letter(&lock).await.unwrap();
+    let head = bench.store.head(&session()).await.unwrap().unwrap();
+    assert_eq!((head.unfinished, head.owner), (Some(event("e2")), None));
+}
+
 /// Case ddb-400k-image: text above an item's limit is cut into parts and read back whole.
 #[tokio::test(start_paused = true)]
 async fn ddb_400k_image_a_turn_above_400_kb_is_stored_in_parts() {
@@ -289,4 +320,16 @@ async fn a_journal_above_one_megabyte_is_read_whole() {
         bench.store.write_result(&lock, 1, call, &result).await.unwrap();
     }
     assert_eq!(bench.store.journal(&session(), &event("e1")).await.unwrap().results.len(), 80);
+}
+
+/// A process that was stopped in the middle is no attempt of its turns; its successor goes on at once.
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_ended_at_start_is_no_attempt() {
+    let bench = Bench::new().await;
+    for _ in 0..8 {
+        let (_, head) = mine(&bench.store, "e1", "a").await;
+        assert_eq!(head.attempts, 1);
+        assert!(bench.other.end_lease(&session()).await.unwrap());
+        assert!(!bench.other.end_lease(&session()).await.unwrap());
+    }
 }
