@@ -163,12 +163,13 @@ fn v1_a1b_a_late_acquire_of_a_committed_event_releases_the_event_as_well() {
 
 /// Trace V2: m1 is given up before it was ever acquired, m2 while it is the unfinished one. In the queue of dead letters
 /// m1 stands before m2, and m2 is in m1's way. Whoever settles m1 takes the lock whatever is unfinished, and leaves m2
-/// unfinished for whoever settles m2.
+/// unfinished, with what it had done, for whoever settles m2.
 #[test]
 fn v2_a_dead_letter_is_not_blocked_by_an_unfinished_event_that_stands_behind_it() {
     const ASLEEP: u32 = 5_000;
     let mut lines = vec![
         limits(json!({"concurrency": 24, "turn_seconds": 90})),
+        json!({"tool": {"name": "look", "risk": "read", "keyed": true, "result": "rain"}}),
         // Its late worker holds the lock when m1 is given up: so m1 is never acquired.
         say("zero"),
         freeze("queue", "set_visibility", 1, 1_420),
@@ -188,9 +189,11 @@ fn v2_a_dead_letter_is_not_blocked_by_an_unfinished_event_that_stands_behind_it(
         // m1's dead letter. Whoever settles it sleeps until m2 is given up as well.
         freeze("queue", "set_visibility", 4, 1_500),
     ]);
-    // Eight workers of m2 end after they acquired.
-    lines.extend((0..8).map(|_| freeze("store", "BatchGetItem", 1, ASLEEP)));
+    // The first worker of m2 ends in the middle of a step, seven more after they acquired.
+    lines.extend((0..7).map(|_| freeze("store", "BatchGetItem", 2, ASLEEP)));
     lines.extend([
+        json!({"model": {"tools": [{"name": "look", "input": {}}]}}),
+        freeze("store", "PutItem", 1, ASLEEP),
         advance(1_500),
         expect(json!({"/sessions/0/unfinished": event(3), "/sessions/0/locked": false, "/sessions/0/fence": 11,
             "/events/1/outcome": null, "/events/2/outcome": null, "/dead/#": 0, "/unsettled/#": 2})),
@@ -210,7 +213,9 @@ fn v2_a_dead_letter_is_not_blocked_by_an_unfinished_event_that_stands_behind_it(
         dead.len() == 2 && dead.contains(&json!(event(2))) && dead.contains(&json!(event(3))),
         "the dead are kept",
     );
-    run.check(run.model_requests() == 2, "what was given up was asked for");
+    let history = run.at("/sessions/0/messages").to_string();
+    run.check(run.starts("look") == 1 && history.contains("tool_use"), "what m2 had done is gone");
+    run.check(run.model_requests() == 3, "what was given up was asked for");
 }
 
 /// Trace V3: the late worker of a committed event holds the lock, and the message behind it is received and found busy
@@ -419,6 +424,27 @@ fn v11_a_frozen_delivery_worker_whose_write_is_refused_calls_nobody() {
     run.check(run.list("/platform_calls/telegram.deleteMessage").is_empty(), "something was taken back");
 }
 
+/// Trace V11 the other way round: a worker finds that another one, older, has begun its call after all. It leaves a call
+/// alone that may be running, and comes back when that is over.
+#[test]
+fn v11_a_delivery_worker_leaves_a_call_alone_that_may_be_running() {
+    let lines = [
+        json!({"platform": {"channel": "telegram", "method": "sendMessage", "delay": 1.5}}),
+        say("hello"),
+        // The first worker writes `sending` at 97 s; the second one wants to at 98 s, while the first one's call runs.
+        freeze("store", "PutItem", 1, 97),
+        freeze("store", "PutItem", 2, 8),
+        advance(96),
+        expect(json!({"/ledger": [], "/platform_calls": {}})),
+        advance(1),
+        expect(json!({"/ledger/0/state": "sending"})),
+    ];
+    let run = play("V11, two calls", &lines);
+    run.settled();
+    run.shows_once(CHAT, "hello");
+    run.check(run.list("/platform_calls/telegram.sendMessage").len() == 1, "both called");
+}
+
 /// Trace V11 for an API client: a frame is frozen on its way to the item, and comes after the final. The final stays.
 #[test]
 fn v11_a_late_frame_is_not_shown_over_an_api_final() {
@@ -426,21 +452,21 @@ fn v11_a_late_frame_is_not_shown_over_an_api_final() {
         json!({"model": {"chunks": ["Half", {"wait": 3}, " a text."]}}),
         json!({"deliver": {"route": "/v1/messages", "headers": {"Idempotency-Key": "k1"},
             "body": {"text": "hi", "session": "room"}}}),
-        // The first is the turn's acquire.
+        // The first is the turn's acquire. Two frames and the final wait for the worker, until its time is over.
         freeze("store", "UpdateItem", 2, 300),
         advance(89),
-        expect(json!({"/events/0/outcome": "committed", "/observed/#": 1, "/observed/0/is_final": false})),
+        expect(json!({"/events/0/outcome": "committed", "/ledger": [], "/unsettled/#": 3})),
         advance(10),
-        // The frame once more, another one, and the final.
-        expect(
-            json!({"/observed/#": 4, "/observed/3/event_id": "gateway:main:k1.final", "/observed/3/at": 90, "/ledger/0/state": "sent",
-            "/unsettled/#": 0}),
-        ),
+        expect(json!({"/ledger/0/state": "sent", "/unsettled/#": 0})),
         advance(202),
         json!({"deliver": {"route": "/v1/events/gateway:main:k1", "method": "GET", "body_text": ""}}),
     ];
     let run = play("V11, a frame", &lines);
     run.settled();
+    // The frame that was late and its copy, another one, and the final.
+    let frames =
+        run.list("/observed").iter().filter(|seen| seen["event_id"] == json!("gateway:main:k1.frame.1.1")).count();
+    run.check(frames == 2 && run.list("/observed").len() == 4, "nothing came late");
     run.check(run.at("/deliveries/1/body/status") == json!("done"), "the final is gone");
     run.check(run.at("/deliveries/1/body/message/text") == json!("Half a text."), "the final is gone");
 }
@@ -477,8 +503,8 @@ fn v14_a_replaced_fact_does_not_come_back_through_a_snapshot() {
         say_in(5, "my cat is called Mia"),
         json!({"run": true}),
         say_in(5, "hello"),
-        // The first is the acquire, the second the snapshot.
-        freeze("store", "UpdateItem", 2, 30),
+        // The first reads the history, the second the facts, the third the episodes.
+        freeze("store", "Query", 3, 30),
         advance(1),
         expect(json!({"/model_requests/#": 2, "/sessions/0/locked": true})),
         remember("The cat is called Tom."),
@@ -516,4 +542,119 @@ fn a_worker_that_lost_its_lock_commits_nothing_while_its_successor_works() {
     run.settled();
     run.check(run.shown(CHAT) == ["From the second."], "the successor's answer is the one");
     run.check(run.messages(0).len() == 2, "there is one turn");
+}
+
+/// Invariant 4 one step earlier: the worker freezes before it journals a step. The step is refused, so its tool never
+/// starts, and the successor's is the first step.
+#[test]
+fn a_worker_that_lost_its_lock_starts_no_tool() {
+    let lines = [
+        limits(json!({"concurrency": 2})),
+        json!({"tool": {"name": "pay", "risk": "write", "keyed": false, "result": "paid"}}),
+        json!({"model": {"tools": [{"name": "pay", "input": {"amount": 1}}]}}),
+        json!({"model": {"chunks": [{"wait": 30}], "tools": [{"name": "pay", "input": {"amount": 2}}]}}),
+        json!({"model": {"chunks": ["Paid."]}}),
+        say("pay"),
+        freeze("store", "TransactWriteItems", 1, 100),
+        advance(99),
+        expect(json!({"/sessions/0/fence": 2, "/model_requests/#": 2, "/fence_rejections": 0})),
+        advance(2),
+        expect(json!({"/fence_rejections": 1, "/tool_runs/#": 0, "/sessions/0/locked": true})),
+    ];
+    let run = play("a lost lock before a tool", &lines);
+    run.settled();
+    run.check(run.starts("pay") == 1, "the tool was started by a worker that had lost its lock");
+    run.check(run.at("/tool_runs/0/input/amount") == json!(2), "it is the successor's call");
+    run.check(run.shown(CHAT) == ["Paid."], "the successor's answer is the one");
+}
+
+/// A turn of several minutes keeps its lock and its message: nobody else begins it.
+#[test]
+fn a_long_turn_keeps_its_lock_and_its_message() {
+    let lines = [
+        limits(json!({"concurrency": 2})),
+        json!({"model": {"chunks": ["Slow", {"wait": 100}, " and", {"wait": 100}, " steady."]}}),
+        say("long"),
+        advance(195),
+        expect(json!({"/sessions/0/fence": 1, "/sessions/0/locked": true, "/model_requests/#": 1})),
+    ];
+    let run = play("a long turn", &lines);
+    run.settled();
+    run.check(run.shown(CHAT) == ["Slow and steady."], "it is answered once");
+    run.check(run.at("/sessions/0/fence") == json!(1), "somebody else began it");
+    // Nine renewals of lock and message beside the acquire, the first visibility, and the delivery's one of each.
+    run.check(run.asked("store", &event(1), "UpdateItem") == 11, "the lock was not renewed every 20 s");
+    run.check(run.asked("queue", &event(1), "set_visibility") == 11, "the message was not renewed every 20 s");
+}
+
+/// No tool starts in the last 15 s of a lease: a worker that slept so long before its step gives the turn back, and its
+/// successor starts it.
+#[test]
+fn no_tool_starts_at_the_end_of_a_lease() {
+    let lines = [
+        json!({"tool": {"name": "look", "risk": "read", "keyed": true, "result": "rain"}}),
+        json!({"model": {"tools": [{"name": "look", "input": {}}]}}),
+        json!({"model": {"chunks": ["It rains."]}}),
+        say("weather"),
+        freeze("store", "TransactWriteItems", 1, 50),
+        advance(49),
+        expect(json!({"/sessions/0/fence": 1, "/tool_runs/#": 0})),
+    ];
+    let run = play("the end of a lease", &lines);
+    run.settled();
+    run.check(run.at("/sessions/0/fence") == json!(2), "the turn was not given back");
+    run.check(run.starts("look") == 1, "the tool was started twice");
+    run.check(run.model_requests() == 2, "the step was not resumed");
+    run.check(run.shown(CHAT) == ["It rains."], "it is answered once");
+}
+
+/// A model that fails for now is asked again within seconds, and not for ever.
+#[test]
+fn what_fails_for_now_comes_again_soon_and_five_times() {
+    let lines = [
+        json!({"model": {"error": "overloaded", "times": 1}}),
+        say("once"),
+        advance(5),
+        expect(json!({"/events/0/outcome": "committed", "/model_requests/#": 2, "/sessions/0/fence": 2})),
+        json!({"model": {"error": "overloaded", "times": 99}}),
+        say("always"),
+        advance(180),
+        expect(json!({"/events/1/reason": "too_many_attempts", "/model_requests/#": 7})),
+    ];
+    let run = play("a failing model", &lines);
+    run.quiet();
+    run.check(run.shown(CHAT) == ["once", SORRY], "each message is answered once");
+}
+
+/// A provider that limits the rate is nobody's failure: the turn waits for it, however often it is asked.
+#[test]
+fn a_throttled_call_is_no_attempt() {
+    let lines = [json!({"model": {"error": "throttled", "times": 8}}), say("patience")];
+    let run = play("a throttled model", &lines);
+    run.settled();
+    run.check(run.model_requests() == 9, "it was not asked nine times");
+    run.check(run.shown(CHAT) == ["patience"], "it is answered once");
+}
+
+/// The final leaves before the jobs: the worker sleeps between the two sends.
+#[test]
+fn the_final_leaves_before_the_job() {
+    let turn = |n: u32| {
+        [
+            json!({"role": "user", "content": [{"type": "text", "text": format!("fact number {n}")}]}),
+            json!({"role": "assistant", "content": [{"type": "text", "text": "noted"}]}),
+        ]
+    };
+    let messages: Vec<Value> = (0..6).flat_map(turn).collect();
+    let lines = [
+        limits(json!({"consolidate_after": 10})),
+        json!({"session": {"key": "telegram:1000001", "messages": messages}}),
+        say("hi"),
+        freeze("queue", "send", 2, 30),
+        advance(29),
+        expect(json!({"/chats/telegram:main:1000001/messages/0/text": "hi", "/jobs/#": 0, "/sessions/0/boundary": 0})),
+    ];
+    let run = play("a final and a job", &lines);
+    run.settled();
+    run.check(run.list("/jobs").len() == 1, "the job came");
 }
