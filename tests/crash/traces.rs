@@ -523,6 +523,29 @@ fn v14_a_replaced_fact_does_not_come_back_through_a_snapshot() {
     run.check(last.contains("called Tom") && !last.contains("called Mia"), "the replaced fact came back");
 }
 
+/// What control answers alone is settled by its marker before its answer is there: an API client is told that it runs,
+/// then that it is done, never an empty answer.
+#[test]
+fn what_control_answers_is_done_when_its_answer_is_there() {
+    let look = || json!({"deliver": {"route": "/v1/events/gateway:main:k1", "method": "GET", "body_text": ""}});
+    let lines = [
+        json!({"deliver": {"route": "/v1/messages", "headers": {"Idempotency-Key": "k1"},
+            "body": {"text": "/status", "session": "room"}}}),
+        // The only one is the answer's.
+        freeze("store", "UpdateItem", 1, 30),
+        advance(1),
+        look(),
+        advance(40),
+        look(),
+    ];
+    let run = play("an answer of control's", &lines);
+    run.settled();
+    run.check(run.at("/deliveries/1/body/status") == json!("running"), "it is not known that it was obeyed");
+    run.check(run.at("/deliveries/1/body/message").is_null(), "there is an answer before there is one");
+    run.check(run.at("/deliveries/2/body/status") == json!("done"), "it is not done");
+    run.check(run.at("/deliveries/2/body/message/text").as_str().is_some_and(|text| !text.is_empty()), "it is empty");
+}
+
 /// Invariant 4: a worker freezes before its commit and wakes while its successor is at work. Its commit is refused by the
 /// fence, not only by a marker that is not there yet; the successor's answer is the one.
 #[test]

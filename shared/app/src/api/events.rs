@@ -7,6 +7,7 @@ use turnlock_domain::commit::{CommittedTurn, Marker};
 use turnlock_domain::event::MessageKind;
 use turnlock_domain::ids::EventId;
 use turnlock_domain::session::{SessionKey, encode_part};
+use turnlock_domain::turn::Outcome;
 use turnlock_store::StoreError;
 use turnlock_store::admission::AdmissionState;
 use turnlock_store::gateway::GatewayEvent;
@@ -54,6 +55,10 @@ impl Api {
         }
         if let Some(marker) = self.store.marker(id).await? {
             let session = marker.session().clone();
+            // What control answered stands in no history: its text is there when delivery has written it.
+            if *marker.outcome() == Outcome::Answered && self.store.admission(id).await?.is_some() {
+                return Ok(Some(EventView { event_id: id.clone(), session, progress: Progress::Running(None) }));
+            }
             let progress = Progress::Done(self.committed(marker).await?);
             return Ok(Some(EventView { event_id: id.clone(), session, progress }));
         }
