@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 
 use crate::run::{Run, played};
 
-const CHAT: &str = "telegram:main:1000001";
+pub(crate) const CHAT: &str = "telegram:main:1000001";
 const SEED: u64 = 11;
 /// What is said of an event that was given up.
-const SORRY: &str = "Sorry, something went wrong and I could not answer this message. Please send it again.";
+pub(crate) const SORRY: &str = "Sorry, something went wrong and I could not answer this message. Please send it again.";
 /// What is said when a new conversation begins.
 const NEW: &str = "This is a new conversation. What can I do for you?";
 
 /// A message of the private chat; without a line for the model it is answered with its own text.
-fn say(text: &str) -> Value {
+pub(crate) fn say(text: &str) -> Value {
     json!({"say": {"channel": "telegram", "chat": 1_000_001, "text": text}})
 }
 
@@ -25,30 +25,30 @@ fn say_in(thread: u32, text: &str) -> Value {
 }
 
 /// The id of the private chat's event that came with the replay's nth delivery.
-fn event(delivery: u32) -> String {
+pub(crate) fn event(delivery: u32) -> String {
     format!("telegram:1:{delivery}")
 }
 
-fn advance(seconds: u32) -> Value {
+pub(crate) fn advance(seconds: u32) -> Value {
     json!({"advance": seconds})
 }
 
 /// What holds at this very moment; stands right after an `advance`.
-fn expect(facts: Value) -> Value {
+pub(crate) fn expect(facts: Value) -> Value {
     json!({"expect": facts})
 }
 
 /// The worker at the nth request from here takes no step for so long.
-fn freeze(port: &str, operation: &str, nth: u32, seconds: u32) -> Value {
+pub(crate) fn freeze(port: &str, operation: &str, nth: u32, seconds: u32) -> Value {
     json!({"freeze": {port: operation, "nth": nth, "for": seconds}})
 }
 
-fn limits(limits: Value) -> Value {
+pub(crate) fn limits(limits: Value) -> Value {
     json!({"config": {"agent": {"limits": limits}}})
 }
 
 /// Plays the lines; every fault was met and every fact held.
-fn play(title: &str, lines: &[Value]) -> Run {
+pub(crate) fn play(title: &str, lines: &[Value]) -> Run {
     let played = played(title, lines, SEED);
     let output = played.output.to_json().unwrap();
     let run = Run { title: title.to_owned(), output, may_double: false };
@@ -521,163 +521,4 @@ fn v14_a_replaced_fact_does_not_come_back_through_a_snapshot() {
     run.check(run.model_request(4).contains("called Mia"), "the turn had read the facts before they changed");
     let last = run.at("/model_requests/5/request/system").to_string();
     run.check(last.contains("called Tom") && !last.contains("called Mia"), "the replaced fact came back");
-}
-
-/// What control answers alone is settled by its marker before its answer is there: an API client is told that it runs,
-/// then that it is done, never an empty answer.
-#[test]
-fn what_control_answers_is_done_when_its_answer_is_there() {
-    let look = || json!({"deliver": {"route": "/v1/events/gateway:main:k1", "method": "GET", "body_text": ""}});
-    let lines = [
-        json!({"deliver": {"route": "/v1/messages", "headers": {"Idempotency-Key": "k1"},
-            "body": {"text": "/status", "session": "room"}}}),
-        // The only one is the answer's.
-        freeze("store", "UpdateItem", 1, 30),
-        advance(1),
-        look(),
-        advance(40),
-        look(),
-    ];
-    let run = play("an answer of control's", &lines);
-    run.settled();
-    run.check(run.at("/deliveries/1/body/status") == json!("running"), "it is not known that it was obeyed");
-    run.check(run.at("/deliveries/1/body/message").is_null(), "there is an answer before there is one");
-    run.check(run.at("/deliveries/2/body/status") == json!("done"), "it is not done");
-    run.check(run.at("/deliveries/2/body/message/text").as_str().is_some_and(|text| !text.is_empty()), "it is empty");
-}
-
-/// Invariant 4: a worker freezes before its commit and wakes while its successor is at work. Its commit is refused by the
-/// fence, not only by a marker that is not there yet; the successor's answer is the one.
-#[test]
-fn a_worker_that_lost_its_lock_commits_nothing_while_its_successor_works() {
-    let lines = [
-        limits(json!({"concurrency": 2})),
-        json!({"model": {"chunks": ["From the first."]}}),
-        json!({"model": {"chunks": ["From", {"wait": 30}, " the second."]}}),
-        say("who?"),
-        freeze("store", "TransactWriteItems", 1, 100),
-        advance(99),
-        expect(json!({"/sessions/0/fence": 2, "/model_requests/#": 2, "/fence_rejections": 0})),
-        advance(2),
-        expect(json!({"/fence_rejections": 1, "/sessions/0/locked": true, "/events/0/outcome": null})),
-    ];
-    let run = play("a lost lock", &lines);
-    run.settled();
-    run.check(run.shown(CHAT) == ["From the second."], "the successor's answer is the one");
-    run.check(run.messages(0).len() == 2, "there is one turn");
-}
-
-/// Invariant 4 one step earlier: the worker freezes before it journals a step. The step is refused, so its tool never
-/// starts, and the successor's is the first step.
-#[test]
-fn a_worker_that_lost_its_lock_starts_no_tool() {
-    let lines = [
-        limits(json!({"concurrency": 2})),
-        json!({"tool": {"name": "pay", "risk": "write", "keyed": false, "result": "paid"}}),
-        json!({"model": {"tools": [{"name": "pay", "input": {"amount": 1}}]}}),
-        json!({"model": {"chunks": [{"wait": 30}], "tools": [{"name": "pay", "input": {"amount": 2}}]}}),
-        json!({"model": {"chunks": ["Paid."]}}),
-        say("pay"),
-        freeze("store", "TransactWriteItems", 1, 100),
-        advance(99),
-        expect(json!({"/sessions/0/fence": 2, "/model_requests/#": 2, "/fence_rejections": 0})),
-        advance(2),
-        expect(json!({"/fence_rejections": 1, "/tool_runs/#": 0, "/sessions/0/locked": true})),
-    ];
-    let run = play("a lost lock before a tool", &lines);
-    run.settled();
-    run.check(run.starts("pay") == 1, "the tool was started by a worker that had lost its lock");
-    run.check(run.at("/tool_runs/0/input/amount") == json!(2), "it is the successor's call");
-    run.check(run.shown(CHAT) == ["Paid."], "the successor's answer is the one");
-}
-
-/// A turn of several minutes keeps its lock and its message: nobody else begins it.
-#[test]
-fn a_long_turn_keeps_its_lock_and_its_message() {
-    let lines = [
-        limits(json!({"concurrency": 2})),
-        json!({"model": {"chunks": ["Slow", {"wait": 100}, " and", {"wait": 100}, " steady."]}}),
-        say("long"),
-        advance(195),
-        expect(json!({"/sessions/0/fence": 1, "/sessions/0/locked": true, "/model_requests/#": 1})),
-    ];
-    let run = play("a long turn", &lines);
-    run.settled();
-    run.check(run.shown(CHAT) == ["Slow and steady."], "it is answered once");
-    run.check(run.at("/sessions/0/fence") == json!(1), "somebody else began it");
-    // Nine renewals of lock and message beside the acquire, the first visibility, and the delivery's one of each.
-    run.check(run.asked("store", &event(1), "UpdateItem") == 11, "the lock was not renewed every 20 s");
-    run.check(run.asked("queue", &event(1), "set_visibility") == 11, "the message was not renewed every 20 s");
-}
-
-/// No tool starts in the last 15 s of a lease: a worker that slept so long before its step gives the turn back, and its
-/// successor starts it.
-#[test]
-fn no_tool_starts_at_the_end_of_a_lease() {
-    let lines = [
-        json!({"tool": {"name": "look", "risk": "read", "keyed": true, "result": "rain"}}),
-        json!({"model": {"tools": [{"name": "look", "input": {}}]}}),
-        json!({"model": {"chunks": ["It rains."]}}),
-        say("weather"),
-        freeze("store", "TransactWriteItems", 1, 50),
-        advance(49),
-        expect(json!({"/sessions/0/fence": 1, "/tool_runs/#": 0})),
-    ];
-    let run = play("the end of a lease", &lines);
-    run.settled();
-    run.check(run.at("/sessions/0/fence") == json!(2), "the turn was not given back");
-    run.check(run.starts("look") == 1, "the tool was started twice");
-    run.check(run.model_requests() == 2, "the step was not resumed");
-    run.check(run.shown(CHAT) == ["It rains."], "it is answered once");
-}
-
-/// A model that fails for now is asked again within seconds, and not for ever.
-#[test]
-fn what_fails_for_now_comes_again_soon_and_five_times() {
-    let lines = [
-        json!({"model": {"error": "overloaded", "times": 1}}),
-        say("once"),
-        advance(5),
-        expect(json!({"/events/0/outcome": "committed", "/model_requests/#": 2, "/sessions/0/fence": 2})),
-        json!({"model": {"error": "overloaded", "times": 99}}),
-        say("always"),
-        advance(180),
-        expect(json!({"/events/1/reason": "too_many_attempts", "/model_requests/#": 7})),
-    ];
-    let run = play("a failing model", &lines);
-    run.quiet();
-    run.check(run.shown(CHAT) == ["once", SORRY], "each message is answered once");
-}
-
-/// A provider that limits the rate is nobody's failure: the turn waits for it, however often it is asked.
-#[test]
-fn a_throttled_call_is_no_attempt() {
-    let lines = [json!({"model": {"error": "throttled", "times": 8}}), say("patience")];
-    let run = play("a throttled model", &lines);
-    run.settled();
-    run.check(run.model_requests() == 9, "it was not asked nine times");
-    run.check(run.shown(CHAT) == ["patience"], "it is answered once");
-}
-
-/// The final leaves before the jobs: the worker sleeps between the two sends.
-#[test]
-fn the_final_leaves_before_the_job() {
-    let turn = |n: u32| {
-        [
-            json!({"role": "user", "content": [{"type": "text", "text": format!("fact number {n}")}]}),
-            json!({"role": "assistant", "content": [{"type": "text", "text": "noted"}]}),
-        ]
-    };
-    let messages: Vec<Value> = (0..6).flat_map(turn).collect();
-    let lines = [
-        limits(json!({"consolidate_after": 10})),
-        json!({"session": {"key": "telegram:1000001", "messages": messages}}),
-        say("hi"),
-        freeze("queue", "send", 2, 30),
-        advance(29),
-        expect(json!({"/chats/telegram:main:1000001/messages/0/text": "hi", "/jobs/#": 0, "/sessions/0/boundary": 0})),
-    ];
-    let run = play("a final and a job", &lines);
-    run.settled();
-    run.check(run.list("/jobs").len() == 1, "the job came");
 }
