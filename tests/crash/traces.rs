@@ -59,23 +59,23 @@ pub(crate) fn play(title: &str, lines: &[Value]) -> Run {
 
 impl Run {
     /// How often `operation` of `port` was asked for in the work on an event.
-    fn asked(&self, port: &str, event: &str, operation: &str) -> u64 {
+    pub(crate) fn asked(&self, port: &str, event: &str, operation: &str) -> u64 {
         self.at(&format!("/requests/{port}/by_turn/{event}/by_operation/{operation}")).as_u64().unwrap_or(0)
     }
 
     /// The outcome of each event, with its reason, in the order in which they came.
-    fn outcomes(&self) -> Vec<String> {
+    pub(crate) fn outcomes(&self) -> Vec<String> {
         let word = |event: &Value, field: &str| event[field].as_str().unwrap_or_default().to_owned();
         let events = self.list("/events");
         events.iter().map(|event| format!("{} {}", word(event, "outcome"), word(event, "reason"))).collect()
     }
 
     /// The whole request that the model was asked with, the nth of the replay, as text.
-    fn model_request(&self, nth: usize) -> String {
+    pub(crate) fn model_request(&self, nth: usize) -> String {
         self.at(&format!("/model_requests/{nth}/request")).to_string()
     }
 
-    fn model_requests(&self) -> usize {
+    pub(crate) fn model_requests(&self) -> usize {
         self.list("/model_requests").len()
     }
 }
