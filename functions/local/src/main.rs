@@ -36,6 +36,11 @@ use clap::Parser;
 
 use crate::arguments::{Arguments, Command};
 
+/// A turn takes some seven thousand pieces of memory, nearly all of them in the SDK and the embedded DynamoDB, and gives
+/// them back: with the system's allocator that was a fifth of its time.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     run(Arguments::parse()).unwrap_or_else(|error| failure::report(&error))
 }

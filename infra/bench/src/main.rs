@@ -15,6 +15,10 @@ use clap::{Parser, Subcommand};
 
 use crate::report::Report;
 
+/// The allocator of `turnlock`, which is what is measured.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Measures a release build.
 #[derive(Debug, Parser)]
 #[command(name = "turnlock-bench")]
