@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 
-use crate::report::{HostProcess, median};
+use crate::report::{HostProcess, median, rounded};
 
 /// How often it is started.
 const STARTS: usize = 7;
@@ -35,11 +35,12 @@ pub(crate) fn measure() -> anyhow::Result<Option<HostProcess>> {
         Running::start(&program, directory.path())?.ask("/v1/messages?wait=20", 200)?;
         again.push(started.elapsed());
     }
-    let ms = |times: Vec<Duration>| median(times.iter().map(|time| time.as_secs_f64() * 1e3));
+    let ms = |times: Vec<Duration>| rounded(median(times.iter().map(|time| time.as_secs_f64() * 1e3)), 10.0);
+    let mb = |kb: u64| rounded(kb as f64 / 1024.0, 10.0);
     Ok(Some(HostProcess {
         first_reply_ms: ms(first),
         reply_after_kill_ms: ms(again),
-        idle_mb: (!memory.is_empty()).then(|| median(memory.into_iter().map(|kb| kb as f64 / 1024.0))),
+        idle_mb: (!memory.is_empty()).then(|| median(memory.into_iter().map(mb))),
     }))
 }
 

@@ -20,7 +20,7 @@ use turnlock_queue::local::{LocalQueues, Location};
 use turnlock_replay::fakes::{Accounts, FakePlatforms, TelegramBot};
 use turnlock_store::Store;
 
-use crate::report::Path;
+use crate::report::{Path, rounded};
 
 /// How many chats write at once.
 const CHATS: u64 = 8;
@@ -40,7 +40,7 @@ const TOKEN: &str = "1:token";
 pub(crate) async fn measure() -> anyhow::Result<Path> {
     let directory = tempfile::tempdir()?;
     let platforms = Arc::new(platforms());
-    let host = Arc::new(host(directory.path(), Arc::clone(&platforms)).await?);
+    let host = host(directory.path(), Arc::clone(&platforms)).await?;
     let work = async {
         post(&host, &platforms, 0..1).await?;
         delivered(&platforms, CHATS).await?;
@@ -56,7 +56,7 @@ pub(crate) async fn measure() -> anyhow::Result<Path> {
     };
     host.stop(Duration::ZERO).await;
     let messages = CHATS * (MESSAGES - 1);
-    let per_second = |time: Duration| messages as f64 / time.as_secs_f64();
+    let per_second = |time: Duration| rounded(messages as f64 / time.as_secs_f64(), 10.0);
     Ok(Path { messages, accepted_per_s: per_second(accepted), delivered_per_s: per_second(delivered) })
 }
 

@@ -127,6 +127,46 @@ pub(crate) fn median(figures: impl IntoIterator<Item = f64>) -> f64 {
 }
 
 /// `figure` to the nearest part of `parts`.
-fn rounded(figure: f64, parts: f64) -> f64 {
+pub(crate) fn rounded(figure: f64, parts: f64) -> f64 {
     (figure * parts).round() / parts
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+    use turnlock_bench::counting::Counts;
+    use turnlock_bench::rig::Round;
+
+    use super::*;
+
+    fn round(turns: u64, milliseconds: u64, second: &str) -> Round {
+        let store = [("Query", turns), (second, turns)].map(|(name, count)| (name.to_owned(), count)).into();
+        let counts = Counts { store, queue: [("send".to_owned(), turns)].into(), bytes_written: turns * 3_000 };
+        let (wall, processor) = (Duration::from_millis(milliseconds), Duration::from_millis(milliseconds / 2));
+        Round { turns, wall, processor, counts }
+    }
+
+    #[test]
+    fn the_figures_have_the_names_that_others_read() {
+        let rounds = vec![round(10, 100, "GetItem"), round(10, 40, "GetItem"), round(10, 50, "GetItem")];
+        let report = Report::new(2, &[Rounds { messages: 100, rounds }]).unwrap();
+        let history = json!([{
+            "messages": 100, "turns_per_s": 200.0, "cpu_ms": 2.5, "wall_ms": 5.0,
+            "requests": { "store": 2, "queue": 1 }, "bytes_written": 3_000, "turns": 30,
+        }]);
+        let expected = json!({ "turns_per_s": 200.0, "threads": 2, "history": history });
+        assert_eq!(serde_json::to_value(&report).unwrap(), expected);
+    }
+
+    #[test]
+    fn turns_that_differ_in_their_requests_have_no_figure() {
+        let mut uneven = round(10, 100, "GetItem");
+        uneven.counts.store.insert("GetItem".to_owned(), 11);
+        let others = vec![round(10, 100, "GetItem"), round(10, 100, "Query")];
+        for rounds in [vec![uneven], others, Vec::new()] {
+            assert!(Report::new(2, &[Rounds { messages: 10, rounds }]).is_err());
+        }
+    }
 }

@@ -1,5 +1,5 @@
-//! The agent's handler: rounds of plain turns in sessions of every length, by turns, so that whatever else the machine
-//! does meanwhile hits every length alike.
+//! The agent's handler: rounds of plain turns, each length's next round after the others', so that whatever else the
+//! machine does meanwhile hits every length alike.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ const WARM_UP: usize = 1;
 /// At least so many rounds of each length are measured, however long they take.
 const LEAST_ROUNDS: usize = 3;
 /// No further round begins after this time.
-const ENOUGH_TIME: Duration = Duration::from_secs(20);
+const ENOUGH_TIME: Duration = Duration::from_secs(15);
 
 /// How much is measured; a profiler wants less.
 #[derive(Debug, Clone, clap::Args)]
@@ -34,7 +34,8 @@ pub(crate) struct Settings {
 pub(crate) struct Rounds {
     /// The length.
     pub(crate) messages: u64,
-    rounds: Vec<Round>,
+    /// Them.
+    pub(crate) rounds: Vec<Round>,
 }
 
 impl Rounds {
