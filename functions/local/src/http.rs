@@ -40,6 +40,9 @@ pub(crate) use guard::Guard;
 /// No route takes more; those that take less say so themselves.
 const MAX_BODY: usize = 2 << 20;
 
+/// How much of a body that is too large is read before the connection ends.
+const MAX_DISCARDED: usize = 16 << 20;
+
 /// How long a body may take to arrive: a sender that stalls holds nothing for ever.
 const BODY_WITHIN: Duration = Duration::from_secs(20);
 
@@ -105,25 +108,39 @@ impl Front {
 
 type BodyRefusal = (StatusCode, &'static str, &'static str);
 
-/// The whole body, unless it is too large or too slow; nothing is read of one that says so beforehand.
+/// The whole body, unless it is too large or too slow. What is too large is read to its end all the same, within
+/// reason, and thrown away: a sender that is still writing when the connection closes never sees the answer.
 async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, BodyRefusal> {
     const TOO_LARGE: BodyRefusal = (StatusCode::PAYLOAD_TOO_LARGE, "too_large", "the body is larger than 2 MiB");
     let announced = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-    if announced.is_some_and(|length| length > MAX_BODY) {
+    if announced.is_some_and(|length| length > MAX_DISCARDED) {
         return Err(TOO_LARGE);
     }
-    match tokio::time::timeout(BODY_WITHIN, axum::body::to_bytes(body, MAX_BODY)).await {
-        Ok(Ok(body)) => Ok(body),
-        Ok(Err(error)) if is_too_large(&error) => Err(TOO_LARGE),
+    match tokio::time::timeout(BODY_WITHIN, collect(body)).await {
+        Ok(Ok(Some(body))) => Ok(body),
+        Ok(Ok(None)) => Err(TOO_LARGE),
         Ok(Err(_)) => Err((StatusCode::BAD_REQUEST, "body_broken", "the body ended before its end")),
         Err(_) => Err((StatusCode::REQUEST_TIMEOUT, "body_slow", "the body took too long to arrive")),
     }
 }
 
-/// The limit's own error stands below axum's; its type is not public there, its sentence is.
-fn is_too_large(error: &axum::Error) -> bool {
-    let causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
-    causes.into_iter().any(|cause| cause.to_string().contains("length limit exceeded"))
+/// A body of at most [`MAX_BODY`] bytes; nothing of a larger one is kept.
+async fn collect(body: Body) -> Result<Option<Bytes>, axum::Error> {
+    let mut pieces = body.into_data_stream();
+    let (mut kept, mut length) = (Vec::new(), 0);
+    while let Some(piece) = pieces.next().await {
+        let piece = piece?;
+        length += piece.len();
+        if length > MAX_DISCARDED {
+            return Ok(None);
+        }
+        if length <= MAX_BODY {
+            kept.extend_from_slice(&piece);
+        } else {
+            kept = Vec::new();
+        }
+    }
+    Ok((length <= MAX_BODY).then(|| Bytes::from(kept)))
 }
 
 fn full(answer: IngressResponse) -> Response {
