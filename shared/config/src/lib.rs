@@ -28,12 +28,27 @@ use reading::Source;
 
 pub use error::{ConfigError, Problem};
 pub use settings::{
-    Account, Agent, Allow, Capability, DemoSecrets, Gateway, GatewayKey, Groups, Instruction, Limits, ModelSettings,
-    Price, Provider, ReplyTo, Server, Slack, Telegram, Verify, Webhook,
+    Account, Agent, Allow, Capability, Cron, DemoSecrets, Gateway, GatewayKey, Groups, Instruction, Limits,
+    ModelSettings, Price, Provider, ReplyTo, Server, Slack, Telegram, Verify, Webhook,
 };
 
 /// Where secrets come from: asked for `NAME` where the file says `env:NAME`, and for `secret:name` where it says that.
 pub type Lookup<'a> = dyn Fn(&str) -> Option<String> + 'a;
+
+/// What a function of a deployment reads of the file that all of them share.
+#[derive(Clone, Copy)]
+pub struct Part<'a> {
+    /// Whether it needs the secret at a key (`telegram.main.bot_token`). One that it does not need stays unset, and is
+    /// not asked for: it may not be allowed to read it.
+    pub needs: &'a dyn Fn(&str) -> bool,
+    /// The time of one invocation, in seconds, where the deployment sets it; the file's value is for one process.
+    pub turn_seconds: Option<u32>,
+}
+
+impl Part<'_> {
+    /// The whole file, as it is.
+    const WHOLE: Part<'static> = Part { needs: &|_| true, turn_seconds: None };
+}
 
 /// Everything that can be set.
 #[derive(Debug, Clone)]
@@ -48,6 +63,8 @@ pub struct Config {
     pub slack: BTreeMap<String, Slack>,
     /// Webhook sources by name.
     pub webhook: BTreeMap<String, Webhook>,
+    /// What schedules tell the agent, by name.
+    pub cron: BTreeMap<String, Cron>,
     /// The HTTP API.
     pub gateway: Gateway,
     /// The one-process host.
@@ -63,6 +80,7 @@ impl Default for Config {
             telegram: BTreeMap::new(),
             slack: BTreeMap::new(),
             webhook: BTreeMap::new(),
+            cron: BTreeMap::new(),
             gateway: Gateway::default(),
             server: Server::default(),
         }
@@ -84,8 +102,16 @@ impl Config {
     /// # Errors
     /// As [`Config::load`].
     pub fn load_with(path: &Path, secrets: &Lookup<'_>) -> Result<Self, ConfigError> {
+        Self::load_part(path, Part::WHOLE, secrets)
+    }
+
+    /// As [`Config::load_with`], but only with the secrets that `part` needs.
+    ///
+    /// # Errors
+    /// As [`Config::load`].
+    pub fn load_part(path: &Path, part: Part<'_>, secrets: &Lookup<'_>) -> Result<Self, ConfigError> {
         let text = read(path)?;
-        let mut config = Self::parse(&text, secrets).map_err(|error| error.in_file(path))?;
+        let mut config = Self::parse_part(&text, part, secrets).map_err(|error| error.in_file(path))?;
         let root = path.parent().unwrap_or(Path::new(""));
         config.agent.read_files(root).map_err(|error| error.in_file(path))?;
         Ok(config)
@@ -96,16 +122,15 @@ impl Config {
     /// # Errors
     /// [`ConfigError`] with every mistake in the text.
     pub fn parse(text: &str, secrets: &Lookup<'_>) -> Result<Self, ConfigError> {
-        reading::from_toml(text, Source::References(secrets))
+        Self::parse_part(text, Part::WHOLE, secrets)
     }
 
-    /// The names behind the `secret:` references in `text`, so that whoever has a secret store can fetch them before
-    /// [`Config::parse`].
+    /// As [`Config::parse`], but only with the secrets that `part` needs.
     ///
     /// # Errors
-    /// [`ConfigError`] if the text is no TOML.
-    pub fn secret_names(text: &str) -> Result<Vec<String>, ConfigError> {
-        reading::secret_names(text)
+    /// As [`Config::parse`].
+    pub fn parse_part(text: &str, part: Part<'_>, secrets: &Lookup<'_>) -> Result<Self, ConfigError> {
+        reading::from_toml(text, part.turn_seconds, Source::References { lookup: secrets, needs: part.needs })
     }
 
     /// The configuration of the first run: everybody is allowed, the model is the stand-in, the platforms are the

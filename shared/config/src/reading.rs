@@ -18,34 +18,30 @@ use crate::error::{ConfigError, Problem};
 pub(crate) use table::Source;
 use table::{Context, Table};
 
-/// Reads `turnlock.toml`.
-pub(crate) fn from_toml(text: &str, source: Source<'_>) -> Result<Config, ConfigError> {
-    let (value, lines) = document::parse(text).map_err(invalid)?;
+/// Reads `turnlock.toml`, with the time of an invocation that a deployment sets in place of the file's.
+pub(crate) fn from_toml(text: &str, turn_seconds: Option<u32>, source: Source<'_>) -> Result<Config, ConfigError> {
+    let (mut value, lines) = document::parse(text).map_err(invalid)?;
+    if let Some(seconds) = turn_seconds {
+        set_turn_seconds(&mut value, seconds);
+    }
     read(Config::default(), value, Context::new(source, lines))
+}
+
+/// Puts the value where the file would have it. A file that says something else than tables there is refused later.
+fn set_turn_seconds(value: &mut Value, seconds: u32) {
+    let mut table = value;
+    for key in ["agent", "limits"] {
+        let Some(fields) = table.as_object_mut() else { return };
+        table = fields.entry(key).or_insert_with(|| Value::Object(serde_json::Map::new()));
+    }
+    if let Some(limits) = table.as_object_mut() {
+        limits.insert("turn_seconds".to_owned(), seconds.into());
+    }
 }
 
 /// Reads a JSON object over `base`.
 pub(crate) fn from_json(base: Config, value: Value, source: Source<'_>) -> Result<Config, ConfigError> {
     read(base, value, Context::new(source, document::Lines::default()))
-}
-
-/// The names of the `secret:` references in a text.
-pub(crate) fn secret_names(text: &str) -> Result<Vec<String>, ConfigError> {
-    let (value, _) = document::parse(text).map_err(invalid)?;
-    let mut names = Vec::new();
-    collect_secret_names(&value, &mut names);
-    names.sort_unstable();
-    names.dedup();
-    Ok(names)
-}
-
-fn collect_secret_names(value: &Value, names: &mut Vec<String>) {
-    match value {
-        Value::String(text) => names.extend(text.strip_prefix("secret:").map(str::to_owned)),
-        Value::Array(items) => items.iter().for_each(|item| collect_secret_names(item, names)),
-        Value::Object(fields) => fields.values().for_each(|field| collect_secret_names(field, names)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
 }
 
 fn read(mut config: Config, value: Value, mut context: Context<'_>) -> Result<Config, ConfigError> {

@@ -5,7 +5,9 @@ mod agent;
 mod demo;
 mod model;
 
-pub use accounts::{Account, Allow, Gateway, GatewayKey, Groups, ReplyTo, Server, Slack, Telegram, Verify, Webhook};
+pub use accounts::{
+    Account, Allow, Cron, Gateway, GatewayKey, Groups, ReplyTo, Server, Slack, Telegram, Verify, Webhook,
+};
 pub use agent::{Agent, Instruction, Limits};
 pub use demo::DemoSecrets;
 pub(crate) use demo::demo;

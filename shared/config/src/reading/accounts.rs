@@ -1,4 +1,5 @@
-//! `[telegram.<account>]`, `[slack.<account>]`, `[webhook.<source>]`, `[gateway.keys.<name>]` and `[server]`.
+//! `[telegram.<account>]`, `[slack.<account>]`, `[webhook.<source>]`, `[cron.<name>]`, `[gateway.keys.<name>]` and
+//! `[server]`.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use turnlock_domain::session::DEFAULT_ACCOUNT;
 
 use super::table::{Context, Table};
 use super::values::{address, allow, flag, one_of, text, texts, word};
-use crate::{Account, Config, GatewayKey, Groups, ReplyTo, Slack, Telegram, Verify, Webhook};
+use crate::{Account, Config, Cron, GatewayKey, Groups, ReplyTo, Slack, Telegram, Verify, Webhook};
 
 const GROUPS: &[(&str, Groups)] = &[("mention", Groups::Mention), ("always", Groups::Always), ("never", Groups::Never)];
 
@@ -19,6 +20,7 @@ pub(super) fn read_all(root: &mut Table, context: &mut Context<'_>, config: &mut
     let slack = Slack { account, ..Slack::default() };
     named(root, context, "slack", &mut config.slack, &slack, read_slack);
     named(root, context, "webhook", &mut config.webhook, &Webhook::default(), read_webhook);
+    named(root, context, "cron", &mut config.cron, &Cron::default(), read_cron);
     root.table(context, "gateway", |table, context| {
         named(table, context, "keys", &mut config.gateway.keys, &GatewayKey::default(), read_key);
     });
@@ -96,6 +98,9 @@ fn read_telegram(entry: &mut Entry<'_, Telegram>, context: &mut Context<'_>) {
     }
     if bot.bot_id == 0 && bot.bot_token.is_some() {
         context.problem(&table.path_of("bot_id"), "is missing, and the token does not begin with it as tokens do");
+    } else if bot.bot_id == 0 && bot.secret_token.is_some() && !context.is_trusted() {
+        let path = table.path_of("bot_id");
+        context.problem(&path, "is missing: write it out, since not every function may read the token it begins");
     }
     table.read(context, "username", &mut bot.username, |value| Ok(word(value)?.trim_start_matches('@').to_owned()));
     if bot.username.is_empty() {
@@ -219,6 +224,18 @@ fn chat_of(channel: &str, account: &str, chat: &str, thread: Option<String>) -> 
         chat: chat.to_owned(),
         thread,
     })
+}
+
+fn read_cron(entry: &mut Entry<'_, Cron>, context: &mut Context<'_>) {
+    let Entry { table, into: cron, .. } = entry;
+    table.read(context, "text", &mut cron.text, text);
+    if cron.text.is_empty() {
+        context.problem(&table.path_of("text"), "is missing: what the agent is told to do");
+    }
+    table.read_optional(context, "reply_to", &mut cron.reply_to, |value| match reply_to(value)? {
+        ReplyTo::Url(_) => Err("must be a chat: an answer to a schedule goes to no address".to_owned()),
+        chat => Ok(chat),
+    });
 }
 
 fn read_key(entry: &mut Entry<'_, GatewayKey>, context: &mut Context<'_>) {

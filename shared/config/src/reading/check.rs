@@ -54,15 +54,16 @@ fn duplicates(values: impl Iterator<Item = (String, String)>, context: &mut Cont
 }
 
 fn reply_targets(config: &Config, context: &mut Context<'_>) {
-    for (name, source) in &config.webhook {
-        let Some(ReplyTo::Chat { channel, account, .. }) = &source.reply_to else { continue };
+    let webhooks = config.webhook.iter().map(|(name, source)| (format!("webhook.{name}"), &source.reply_to));
+    let crons = config.cron.iter().map(|(name, cron)| (format!("cron.{name}"), &cron.reply_to));
+    for (path, reply_to) in webhooks.chain(crons) {
+        let Some(ReplyTo::Chat { channel, account, .. }) = reply_to else { continue };
         let is_there = match channel.as_str() {
             "telegram" => config.telegram.contains_key(account),
             _ => config.slack.contains_key(account),
         };
         if !is_there {
-            context
-                .problem(&format!("webhook.{name}.reply_to"), format!("there is no [{channel}.{account}] to send it"));
+            context.problem(&format!("{path}.reply_to"), format!("there is no [{channel}.{account}] to send it"));
         }
     }
 }

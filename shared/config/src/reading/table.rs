@@ -10,8 +10,8 @@ use crate::{Account, Allow, Lookup};
 /// Where secrets come from.
 #[derive(Clone, Copy)]
 pub(crate) enum Source<'a> {
-    /// The text refers to them.
-    References(&'a Lookup<'a>),
+    /// The text refers to them; what `needs` does not name stays unset.
+    References { lookup: &'a Lookup<'a>, needs: &'a dyn Fn(&str) -> bool },
     /// They stand in the text; those of a new account that it does not name are made up.
     Literal(&'a dyn Fn(&str) -> SecretString),
 }
@@ -62,9 +62,11 @@ impl<'a> Context<'a> {
         };
         match self.source {
             Source::Literal(_) => (!text.is_empty()).then(|| SecretString::from(text)),
-            Source::References(lookup) => {
-                let found = resolve(text, lookup);
-                found.map_err(|message| self.problem(path, message)).ok()
+            Source::References { lookup, needs } => {
+                let found = reference(text).and_then(|(name, place)| {
+                    if needs(path) { resolve(lookup(name), &place).map(Some) } else { Ok(None) }
+                });
+                found.map_err(|message| self.problem(path, message)).ok().flatten()
             }
         }
     }
@@ -74,18 +76,23 @@ impl<'a> Context<'a> {
 const REFER: &str = "a secret is never written out: keep it in an environment variable and write \"env:NAME\", or in the secret store \
      and write \"secret:name\"";
 
-/// The secret that `reference` names. A text that is no reference may be the secret itself and is not repeated.
-fn resolve(reference: &str, lookup: &Lookup<'_>) -> Result<SecretString, String> {
+/// What `reference` asks a [`Lookup`] for, and how a person calls it. A text that is no reference may be the secret itself
+/// and is not repeated.
+fn reference(reference: &str) -> Result<(&str, String), String> {
     let word = |name: &str, more: &[u8]| {
         !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || more.contains(&byte))
     };
-    let (found, place) = if let Some(name) = reference.strip_prefix("env:").filter(|name| word(name, b"_")) {
-        (lookup(name), format!("the environment variable {name}"))
+    if let Some(name) = reference.strip_prefix("env:").filter(|name| word(name, b"_")) {
+        Ok((name, format!("the environment variable {name}")))
     } else if let Some(name) = reference.strip_prefix("secret:").filter(|name| word(name, b"_-./+=@")) {
-        (lookup(reference), format!("the secret {name}"))
+        Ok((reference, format!("the secret {name}")))
     } else {
-        return Err(REFER.to_owned());
-    };
+        Err(REFER.to_owned())
+    }
+}
+
+/// The secret that was found at `place`.
+fn resolve(found: Option<String>, place: &str) -> Result<SecretString, String> {
     match found {
         None => Err(format!("{place} is not there")),
         Some(value) if value.trim().is_empty() => Err(format!("{place} is empty")),
@@ -190,13 +197,13 @@ impl Table {
         let Some(value) = self.take(key) else {
             match context.source {
                 Source::Literal(invent) if is_new => *into = Some(invent(&path)),
-                Source::References(_) if is_new => context.problem(
+                Source::References { needs, .. } if is_new && needs(&path) => context.problem(
                     &path,
                     format!(
                         "is missing; without it {route} cannot be served: write {key} = \"env:NAME\" or \"secret:name\""
                     ),
                 ),
-                Source::Literal(_) | Source::References(_) => {}
+                Source::Literal(_) | Source::References { .. } => {}
             }
             return;
         };

@@ -94,7 +94,7 @@ fn a_mistake_names_its_line_its_key_and_what_is_allowed() {
         ),
         (
             "[agents]\n",
-            "line 1: agents: is not a known key; did you mean `agent`? Allowed here: agent, models, telegram, slack, webhook, gateway, server",
+            "line 1: agents: is not a known key; did you mean `agent`? Allowed here: agent, models, telegram, slack, webhook, cron, gateway, server",
         ),
         ("[server]\nzzzzzz = 1", "line 2: server.zzzzzz: is not a known key; allowed here: directory, listen, hosts"),
         ("[agent]\n\nlimits.rpm = -1", "line 3: agent.limits.rpm: must be a whole number from 0 to 100000"),
@@ -223,7 +223,6 @@ fn a_secret_is_referred_to_and_never_repeated() {
     assert_eq!((token.expose_secret(), config.telegram["main"].bot_id), ("43:def", 43));
     let shown = format!("{config:?}");
     assert!(!shown.contains("def") && !shown.contains("value of"), "{shown}");
-    assert_eq!(Config::secret_names(&written("secret:prod/token")).expect("TOML"), ["prod/token"]);
 }
 
 #[test]
@@ -326,4 +325,53 @@ fn the_file_is_read_with_its_instructions() {
         "{error}"
     );
     assert!(Config::load(&root.path().join("none.toml")).expect_err("refused").to_string().ends_with("cannot be read"));
+}
+
+#[test]
+fn a_function_reads_only_the_secrets_it_needs() {
+    let text = "[telegram.main]\nbot_id = 7\nusername = \"echo_bot\"\nbot_token = \"secret:bot-token\"\n\
+                secret_token = \"secret:secret-token\"\n[gateway.keys.ops]\nkey = \"secret:ops\"\n";
+    let asked = std::cell::RefCell::new(Vec::new());
+    let lookup = |name: &str| {
+        asked.borrow_mut().push(name.to_owned());
+        Some("planted".to_owned())
+    };
+    let part = crate::Part { needs: &|key| key.ends_with(".secret_token"), turn_seconds: Some(90) };
+    let config = Config::parse_part(text, part, &lookup).unwrap();
+    assert_eq!(asked.take(), ["secret:secret-token"]);
+    let bot = &config.telegram["main"];
+    assert!(bot.secret_token.is_some() && bot.bot_token.is_none() && config.gateway.keys["ops"].key.is_none());
+    assert_eq!(config.agent.limits.turn_seconds, 90);
+    // One that is needed and not there, and one that stands in the file, are still refused.
+    let missing = Config::parse_part(text, part, &|_| None).unwrap_err().to_string();
+    assert!(missing.contains("telegram.main.secret_token: the secret secret-token is not there"), "{missing}");
+    let written = text.replace("secret:bot-token", "7:planted-token");
+    let written = Config::parse_part(&written, part, &lookup).unwrap_err().to_string();
+    assert!(written.contains("telegram.main.bot_token: a secret is never written out"), "{written}");
+    assert!(!written.contains("planted-token"), "{written}");
+}
+
+#[test]
+fn a_bot_whose_token_is_not_read_says_its_id() {
+    let text = "[telegram.main]\nusername = \"echo_bot\"\nbot_token = \"secret:t\"\nsecret_token = \"secret:s\"\n";
+    let part = crate::Part { needs: &|key| key.ends_with(".secret_token"), turn_seconds: None };
+    let error = Config::parse_part(text, part, &|_| Some("7:planted".to_owned())).unwrap_err().to_string();
+    assert!(error.contains("telegram.main.bot_id: is missing: write it out"), "{error}");
+    assert_eq!(Config::parse(text, &|_| Some("7:planted".to_owned())).unwrap().telegram["main"].bot_id, 7);
+}
+
+#[test]
+fn a_schedule_says_what_to_do_and_who_reads_the_answer() {
+    let bot = "[telegram.main]\nbot_id = 7\nusername = \"echo_bot\"\nbot_token = \"env:T\"\nsecret_token = \"env:S\"\n";
+    let config =
+        parse(&format!("{bot}[cron.morning]\ntext = \"What is on today?\"\nreply_to = \"telegram:1000001\"\n"));
+    let morning = &config.cron["morning"];
+    assert_eq!(morning.text, "What is on today?");
+    assert!(matches!(&morning.reply_to, Some(crate::ReplyTo::Chat { chat, .. }) if chat == "1000001"));
+    let refused = |text: &str| Config::parse(text, &|_| Some("planted".to_owned())).unwrap_err().to_string();
+    assert!(refused("[cron.morning]\n").contains("cron.morning.text: is missing"));
+    let nowhere = refused("[cron.morning]\ntext = \"x\"\nreply_to = \"telegram:1\"\n");
+    assert!(nowhere.contains("cron.morning.reply_to: there is no [telegram.main] to send it"), "{nowhere}");
+    let address = refused("[cron.morning]\ntext = \"x\"\nreply_to = \"https://example.com/\"\n");
+    assert!(address.contains("an answer to a schedule goes to no address"), "{address}");
 }

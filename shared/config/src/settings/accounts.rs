@@ -75,6 +75,15 @@ pub struct Webhook {
     pub reply_to: Option<ReplyTo>,
 }
 
+/// What the agent is told to do at a time; on AWS a schedule names it, and says when.
+#[derive(Debug, Clone, Default)]
+pub struct Cron {
+    /// What it is told.
+    pub text: String,
+    /// The chat that reads the answer; `None` = nobody but whoever asks for the event.
+    pub reply_to: Option<ReplyTo>,
+}
+
 /// The HTTP API.
 #[derive(Debug, Clone, Default)]
 pub struct Gateway {
