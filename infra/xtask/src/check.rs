@@ -4,7 +4,7 @@ use anyhow::bail;
 use clap::ValueEnum;
 
 use crate::cargo::Program;
-use crate::{progress, rules};
+use crate::{progress, python, rules};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -23,6 +23,8 @@ enum Step {
     Lints,
     /// `cargo doc`, every warning an error
     Documentation,
+    /// `cfn-lint` on the template
+    Template,
 }
 
 impl Step {
@@ -33,6 +35,10 @@ impl Step {
             Self::Lints => Program::cargo("clippy --locked --workspace --all-targets -- -D warnings").run(),
             Self::Documentation => {
                 Program::cargo("doc --locked --workspace --no-deps").variable("RUSTDOCFLAGS", "-D warnings").run()
+            }
+            Self::Template => {
+                let linter = python::programs()?.join("cfn-lint");
+                Program::new(&linter.to_string_lossy()).words("template.yaml").run()
             }
         }
     }

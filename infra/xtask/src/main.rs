@@ -6,6 +6,7 @@ mod cargo;
 mod check;
 mod licence;
 mod progress;
+mod python;
 mod repository;
 mod rules;
 mod rust_text;

@@ -10,7 +10,7 @@ use anyhow::Context;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 
 use crate::cargo::Program;
-use crate::progress;
+use crate::{progress, python};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -51,9 +51,13 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Every test of the workspace. `cargo nextest` runs them where it is installed: it ends a test that hangs, and runs the
-/// tests of different files at once. It knows no documentation tests, so these follow.
+/// Every test of the workspace, after what they run as processes of their own: the Python of the local AWS, and every
+/// binary (cargo builds those of other packages only when it is told to). `cargo nextest` runs the tests where it is
+/// installed: it ends a test that hangs, and runs the tests of different files at once. It knows no documentation tests,
+/// so these follow.
 fn all(folder: &Folder, rest: &[OsString]) -> anyhow::Result<()> {
+    python::programs()?;
+    folder.program("build --locked --workspace --bins").run()?;
     if !Program::cargo("nextest --version").works() {
         return folder.program("test --locked --workspace --no-fail-fast --").arguments(rest).run();
     }
