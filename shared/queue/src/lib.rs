@@ -6,12 +6,15 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`local`] | the durable queue of the one-process host: named queues in one SQLite file |
-//! | [`pool`] | workers that drain a local queue, as event source mappings drain an SQS queue |
+//! | [`sqs`] | SQS |
+//! | `local` | the durable queue of the one-process host: named queues in one SQLite file (feature `local`) |
+//! | `pool` | workers that drain a local queue, as event source mappings drain an SQS queue (feature `local`) |
 //! | [`conformance`] | the promises as checks, for every implementation |
 //!
+//! What runs in one process asks for the feature `local`; without it, as in a Lambda function, SQLite is not linked.
+//!
 //! Receiving and deleting are not part of the trait: on AWS the event source mapping does both, in one process the
-//! [`pool`]. Nothing here knows what a message means, opens an envelope or retries; an error tells whether trying again
+//! pool. Nothing here knows what a message means, opens an envelope or retries; an error tells whether trying again
 //! helps and whether the message may have been accepted all the same.
 
 use std::time::Duration;
@@ -22,8 +25,11 @@ mod error;
 mod message;
 
 pub mod conformance;
+#[cfg(feature = "local")]
 pub mod local;
+#[cfg(feature = "local")]
 pub mod pool;
+pub mod sqs;
 
 pub use error::{BoxError, InvalidMessage, QueueError, ReceiptError, SendError};
 pub use message::{MAX_BYTES, MAX_DELAY, MAX_VISIBILITY, NewMessage, Receipt, Record};
@@ -35,8 +41,11 @@ pub const PUBLISH_TIMEOUT: Duration = Duration::from_secs(5);
 /// deletion does not shorten it.
 pub const DEDUPLICATION_WINDOW: Duration = Duration::from_secs(5 * 60);
 
-/// The most messages of one [`local::LocalQueue::receive`], as of one SQS request.
+/// The most messages of one receive, and of one SQS request.
 pub const MAX_BATCH: usize = 10;
+
+/// What a sender is told to wait when a queue stayed full, or throttled us, for as long as it was tried.
+const FULL_RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// A queue as its senders and the holders of its receipts see it.
 #[async_trait]

@@ -33,11 +33,9 @@ use self::file::{File, TransactionError, file_error};
 use self::operations::{DeadLetters, Offered, QueueId};
 pub use self::settings::{Location, OpenError, QueueSettings, UnknownQueue};
 use crate::{
-    MAX_BATCH, MAX_VISIBILITY, NewMessage, PUBLISH_TIMEOUT, Queue, QueueError, Receipt, ReceiptError, Record, SendError,
+    FULL_RETRY_AFTER, MAX_BATCH, MAX_VISIBILITY, NewMessage, PUBLISH_TIMEOUT, Queue, QueueError, Receipt, ReceiptError,
+    Record, SendError,
 };
-
-/// What a sender is told to wait when a queue stayed full for the whole publish timeout.
-const FULL_RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// The queues of one file. Clones are the same queues.
 #[derive(Debug, Clone)]

@@ -22,7 +22,7 @@ pub const MAX_VISIBILITY: Duration = Duration::from_secs(12 * 60 * 60);
 const MAX_ATTRIBUTES: usize = 10;
 
 /// All our attributes are strings; SQS counts the name of their type too.
-const ATTRIBUTE_TYPE: &str = "String";
+pub(crate) const ATTRIBUTE_TYPE: &str = "String";
 
 /// A message to be sent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

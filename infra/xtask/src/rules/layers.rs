@@ -30,7 +30,8 @@ const LAYERS: &[Layer] = &[
     layer("turnlock-clock", &["domain"], &[]),
     layer("turnlock-config", &["domain"], &[]),
     layer("turnlock-store", &["clock", "domain"], &["embedded"]),
-    layer("turnlock-queue", &["clock", "domain"], &[]),
+    // Itself, with all its features.
+    layer("turnlock-queue", &["clock", "domain"], &["queue"]),
     layer("turnlock-models", &["domain"], &[]),
     layer("turnlock-channels", &["clock", "domain"], &[]),
     layer("turnlock-tools", &["domain", "store"], &["clock", "embedded"]),
@@ -65,13 +66,13 @@ struct Held {
 const HELD: &[Held] = &[
     Held {
         name: "aws-sdk-*",
-        holders: &["turnlock-store"],
+        holders: &["turnlock-queue", "turnlock-store"],
         test_holders: &["turnlock-embedded", "turnlock-replay", "turnlock-tests"],
         reason: "AWS is behind the store and the adapters; use cases know neither its types nor its errors",
     },
     Held {
         name: "aws-*",
-        holders: &["turnlock-store", "turnlock-embedded", "turnlock-replay", "turnlock-bench"],
+        holders: &["turnlock-queue", "turnlock-store", "turnlock-embedded", "turnlock-replay", "turnlock-bench"],
         test_holders: &["turnlock-tests"],
         reason: "only what stands under the SDK's client knows its parts",
     },

@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use turnlock_queue::conformance::{self, Harness, MAX_RECEIVES, VISIBILITY};
+use turnlock_queue::conformance::{self, Harness, MAX_RECEIVES};
 use turnlock_queue::local::{LocalQueue, QueueSettings};
 use turnlock_queue::{Queue, Receipt, ReceiptError, Record};
 
 use crate::kit;
+
+const VISIBILITY: Duration = Duration::from_secs(30);
 
 struct Local {
     queue: Arc<LocalQueue>,
@@ -48,6 +50,10 @@ impl Harness for Local {
         dead
     }
 
+    fn visibility(&self) -> Duration {
+        VISIBILITY
+    }
+
     async fn pass(&self, time: Duration) {
         tokio::time::advance(time).await;
     }
@@ -72,7 +78,8 @@ every_promise!(
     a_receipt_ends_with_its_visibility,
     an_earlier_receipt_is_worth_nothing,
     a_sleeping_message_is_woken,
-    duplicates_are_swallowed_within_the_window,
+    duplicates_are_swallowed,
+    a_deduplication_id_is_forgotten_after_the_window,
     sqs_dedup_scope,
     sqs_dedup_content,
     sqs_dedup_requeue,
