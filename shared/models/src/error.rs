@@ -32,9 +32,12 @@ pub enum ModelError {
         /// The provider's code and status, never its text.
         reason: String,
     },
-    /// The provider does not accept our credentials.
-    #[error("the model provider does not accept the credentials")]
-    Unauthorized,
+    /// The provider does not accept our credentials, or not for this model.
+    #[error("the model provider refuses access: {advice}")]
+    Unauthorized {
+        /// What the operator can do about it.
+        advice: &'static str,
+    },
     /// The conversation does not fit into the model's context.
     #[error("the conversation does not fit into the model's context")]
     ContextFull,
@@ -48,7 +51,7 @@ impl ModelError {
             Self::Throttled { .. } | Self::Overloaded | Self::Unavailable(_) | Self::Timeout | Self::Interrupted(_) => {
                 true
             }
-            Self::Invalid { .. } | Self::Unauthorized | Self::ContextFull => false,
+            Self::Invalid { .. } | Self::Unauthorized { .. } | Self::ContextFull => false,
         }
     }
 
@@ -71,7 +74,7 @@ impl ModelError {
             Self::Timeout => "timeout",
             Self::Interrupted(_) => "interrupted",
             Self::Invalid { .. } => "invalid",
-            Self::Unauthorized => "unauthorized",
+            Self::Unauthorized { .. } => "unauthorized",
             Self::ContextFull => "context_full",
         }
     }
@@ -91,7 +94,7 @@ mod tests {
             (ModelError::Timeout, true, None),
             (ModelError::Interrupted("eof".into()), true, None),
             (ModelError::Invalid { reason: "status 400".into() }, false, None),
-            (ModelError::Unauthorized, false, None),
+            (ModelError::Unauthorized { advice: "check the key" }, false, None),
             (ModelError::ContextFull, false, None),
         ];
         for (error, retryable, retry_after) in table {

@@ -18,10 +18,13 @@
 //! | [`error`] | how a call fails, and whether trying again helps |
 //! | [`wire`] | the JSON of each provider |
 //! | [`transcript`] | how a job shows a conversation to a model |
+//! | `bedrock` | Amazon Bedrock, with the feature of that name |
 //! | [`openai`] | any OpenAI-compatible endpoint |
 //! | [`scripted`] | a model that plays scripts, and the stand-in of the first run |
 
 pub mod assemble;
+#[cfg(feature = "bedrock")]
+pub mod bedrock;
 pub mod error;
 pub mod event;
 pub mod model;
@@ -33,9 +36,11 @@ pub mod transcript;
 pub mod wire;
 
 pub use assemble::{Answer, Assembler, BadCall, ToolCall};
+#[cfg(feature = "bedrock")]
+pub use bedrock::{Bedrock, BedrockSettings};
 pub use error::ModelError;
 pub use event::{ModelEvent, StopReason};
-pub use model::{Capabilities, Model, ModelStream, answer};
+pub use model::{Capabilities, Model, ModelStream, Timeouts, answer};
 pub use openai::{OpenAi, OpenAiSettings};
 pub use prepare::Prepared;
 pub use request::{ModelRequest, Purpose, ToolSpec};

@@ -1,6 +1,7 @@
 //! The trait that every model provider implements.
 
 use std::pin::Pin;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::{Stream, StreamExt};
@@ -24,6 +25,24 @@ pub struct Capabilities {
     pub starts_in_reasoning: bool,
     /// Tokens it takes, question and answer together; a turn's oldest messages are left out beyond. `None` = unknown.
     pub context_tokens: Option<u32>,
+}
+
+/// How long to wait for a provider. The time of a whole answer is the caller's to limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// For a connection.
+    pub connect: Duration,
+    /// For the status, which comes when the model begins (a local server may have to load it first), or when it is done
+    /// where it does not stream.
+    pub first: Duration,
+    /// Between two chunks.
+    pub idle: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self { connect: Duration::from_secs(10), first: Duration::from_secs(120), idle: Duration::from_secs(60) }
+    }
 }
 
 /// A language model.

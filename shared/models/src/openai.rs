@@ -10,7 +10,6 @@ mod sse;
 mod status;
 
 use std::fmt;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
@@ -25,6 +24,8 @@ use crate::error::ModelError;
 use crate::model::{Capabilities, Model, ModelStream};
 use crate::request::ModelRequest;
 use crate::wire;
+
+pub use crate::model::Timeouts;
 
 /// Whose newer models take the token limit under another name, and refuse the old one.
 const OPENAI_HOST: &str = "api.openai.com";
@@ -44,23 +45,6 @@ pub struct OpenAiSettings {
     pub max_tokens: Option<u32>,
     /// How long to wait.
     pub timeouts: Timeouts,
-}
-
-/// How long to wait for an endpoint. The time of a whole answer is the caller's to limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Timeouts {
-    /// For a connection.
-    pub connect: Duration,
-    /// For the status, which comes when the model begins: a local server may have to load it first.
-    pub first: Duration,
-    /// Between two chunks.
-    pub idle: Duration,
-}
-
-impl Default for Timeouts {
-    fn default() -> Self {
-        Self { connect: Duration::from_secs(10), first: Duration::from_secs(120), idle: Duration::from_secs(60) }
-    }
 }
 
 /// A model behind an OpenAI-compatible endpoint.

@@ -32,7 +32,7 @@ const LAYERS: &[Layer] = &[
     layer("turnlock-store", &["clock", "domain"], &["embedded"]),
     // Itself, with all its features.
     layer("turnlock-queue", &["clock", "domain"], &["queue"]),
-    layer("turnlock-models", &["domain"], &[]),
+    layer("turnlock-models", &["domain"], &["models"]),
     layer("turnlock-channels", &["clock", "domain"], &[]),
     layer("turnlock-tools", &["domain", "store"], &["clock", "embedded"]),
     layer(
@@ -66,13 +66,20 @@ struct Held {
 const HELD: &[Held] = &[
     Held {
         name: "aws-sdk-*",
-        holders: &["turnlock-queue", "turnlock-store"],
+        holders: &["turnlock-models", "turnlock-queue", "turnlock-store"],
         test_holders: &["turnlock-embedded", "turnlock-replay", "turnlock-tests"],
         reason: "AWS is behind the store and the adapters; use cases know neither its types nor its errors",
     },
     Held {
         name: "aws-*",
-        holders: &["turnlock-queue", "turnlock-store", "turnlock-embedded", "turnlock-replay", "turnlock-bench"],
+        holders: &[
+            "turnlock-models",
+            "turnlock-queue",
+            "turnlock-store",
+            "turnlock-embedded",
+            "turnlock-replay",
+            "turnlock-bench",
+        ],
         test_holders: &["turnlock-tests"],
         reason: "only what stands under the SDK's client knows its parts",
     },

@@ -15,6 +15,9 @@ const BODY_MAX: usize = 64 * 1024;
 /// The longest wait that is believed.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
 
+/// What to do where access is refused.
+const ACCESS: &str = "check the API key, and whether its account may use this model";
+
 /// The error that a response of a status other than success stands for.
 pub(super) async fn failure(response: Response, idle: Duration) -> ModelError {
     let status = response.status().as_u16();
@@ -64,7 +67,7 @@ impl Refusal {
 
 fn of_status(status: u16, retry_after: Option<Duration>, refusal: &Refusal) -> ModelError {
     match status {
-        401 | 403 => ModelError::Unauthorized,
+        401 | 403 => ModelError::Unauthorized { advice: ACCESS },
         408 => ModelError::Timeout,
         413 => ModelError::ContextFull,
         // An account without money answers like a throttled one, but waiting does not fill it.
