@@ -141,6 +141,11 @@ const ABSENCES: &[Absence] = &[
         reason: "values and rules: no I/O, no randomness, no logs",
     },
     Absence {
+        package: "turnlock-app",
+        crates: &["rusqlite"],
+        reason: "the use cases become Lambda functions; the local queue is a feature of `turnlock-queue` for one process",
+    },
+    Absence {
         package: "turnlock-host",
         crates: &["dynoxide-rs", "axum"],
         reason: "whoever makes a host brings the store and the listener; the use cases become Lambda functions without \

@@ -107,12 +107,13 @@ impl Fault {
                     _ if THROTTLES.contains(&code) => Self::Throttled(Arc::new(error)),
                     429 => Self::Throttled(Arc::new(error)),
                     503 => Self::Unsent(Arc::new(error)),
-                    500.. => Self::Lost(Arc::new(error)),
-                    _ => {
+                    400..=499 => {
                         let message = service.err().message().unwrap_or_default();
                         let (code, message) = (code.to_owned(), message.to_owned());
                         Self::Refused(Refusal { code, message, source: Arc::new(error) })
                     }
+                    // Its own breakdown, or an answer that is none.
+                    _ => Self::Lost(Arc::new(error)),
                 }
             }
             // No credentials, or a request that cannot be written down: no other try would be another one.

@@ -9,3 +9,6 @@ mod kit;
 mod local;
 mod model;
 mod pool;
+mod sqs;
+mod sqs_batch;
+mod wire;
