@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
+use turnlock_app::model::ModelError;
 use turnlock_config::ConfigError;
-use turnlock_host::{HostError, ModelError};
+use turnlock_host::HostError;
 
 use crate::console;
 

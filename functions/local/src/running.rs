@@ -107,7 +107,7 @@ struct Outside {
 
 impl Outside {
     fn of(setup: &Setup, config: &Config, journal: &Journal) -> anyhow::Result<Self> {
-        let model = turnlock_host::model(&config.models)?;
+        let model = turnlock_app::model::model(&config.models)?;
         if !setup.is_demo() {
             return Ok(Self { demo: None, platforms: platforms::real()?, model });
         }

@@ -17,6 +17,7 @@ use jiff::Timestamp;
 use serde_json::Map;
 use tokio::task::JoinSet;
 use turnlock_app::send;
+use turnlock_app::settings::AgentSettings;
 use turnlock_app::turn::{Agent, Handled, scope};
 use turnlock_clock::Clock;
 use turnlock_config::Config;
@@ -26,7 +27,7 @@ use turnlock_domain::ids::EventId;
 use turnlock_domain::message::Message;
 use turnlock_domain::session::{DEFAULT_ACCOUNT, SessionKey};
 use turnlock_embedded::EmbeddedDynamoDb;
-use turnlock_host::{queues, settings};
+use turnlock_host::queues;
 use turnlock_models::Scripted;
 use turnlock_queue::local::{LocalQueue, LocalQueues, Location};
 use turnlock_queue::{MAX_BATCH, Record};
@@ -105,13 +106,13 @@ impl Rig {
         let queue = |name: &str| Ok::<_, anyhow::Error>(counter.queue(local.queue(name)?));
         let agent = Agent {
             inbound: queue(queues::INBOUND)?,
-            dead_letters: queue(queues::INBOUND_DEAD)?,
+            dead_letters: queue(queues::DEAD_LETTER)?,
             outbound: queue(queues::OUTBOUND)?,
             consolidate: queue(queues::CONSOLIDATE)?,
             review: queue(queues::REVIEW)?,
             model: Arc::new(Scripted::stand_in()),
             tools: Arc::new(turnlock_tools::builtin(&store)),
-            settings: Arc::new(settings::agent(&config)),
+            settings: Arc::new(AgentSettings::from_config(&config)),
             store,
         };
         let (inbound, outbound) = (local.queue(queues::INBOUND)?, local.queue(queues::OUTBOUND)?);
@@ -191,7 +192,7 @@ impl Rig {
                 for record in records {
                     match agent.handle(&record, tokio::time::Instant::now() + INVOCATION).await {
                         Handled::Done => {}
-                        Handled::GivenBack => bail!("the turn of record {} was handed back", record.message_id),
+                        Handled::GivenBack(_) => bail!("the turn of record {} was handed back", record.message_id),
                     }
                 }
                 Ok(())

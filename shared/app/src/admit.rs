@@ -306,11 +306,11 @@ impl Admission {
             None => send::inbound(&*self.inbound, envelope).await,
             // Ingress makes no unknown command; control hands it back until somebody knows it.
             Some(Command::Stop | Command::Status | Command::Help | Command::Unknown) => {
-                send::inbound(&*self.control, envelope).await
+                send::control(&*self.control, envelope).await
             }
             Some(Command::New) => {
                 send::inbound(&*self.inbound, envelope).await?;
-                send::inbound(&*self.control, envelope).await
+                send::control(&*self.control, envelope).await
             }
         }
     }

@@ -14,6 +14,7 @@ use turnlock_queue::{Queue, Record};
 use turnlock_store::sessions::Head;
 use turnlock_store::{Store, StoreError};
 
+use crate::dead_letter;
 use crate::journal_line::{self, EventOutcome};
 use crate::send;
 use crate::settings::AgentSettings;
@@ -29,6 +30,8 @@ pub struct Control {
     pub store: Store,
     /// The queue that records come from: visibility.
     pub control: Arc<dyn Queue>,
+    /// Where a record goes that is no command.
+    pub dead_letters: Arc<dyn Queue>,
     /// Answers.
     pub outbound: Arc<dyn Queue>,
     /// Names and language.
@@ -39,22 +42,16 @@ impl Control {
     /// Handles one record of the control queue. Doing it twice changes nothing: a stop only ever moves later, an answer
     /// is recognised by its id.
     pub async fn handle(&self, record: &Record) -> Handled {
-        let Some(envelope) = serde_json::from_str::<Envelope>(&record.body).ok() else {
-            tracing::error!(message_id = record.message_id, "a message of the control queue is no event of ours");
-            return Handled::Done;
-        };
-        let Some(command) = envelope.command else {
-            tracing::error!(event_id = %envelope.event.event_id, "an event of the control queue is no command");
-            return Handled::Done;
+        let envelope = serde_json::from_str::<Envelope>(&record.body).ok();
+        let Some((envelope, command)) = envelope.and_then(|envelope| envelope.command.map(|it| (envelope, it))) else {
+            tracing::error!(message_id = record.message_id, "a message of the control queue is no command of ours");
+            return dead_letter::give_up(&*self.dead_letters, &*self.control, record).await;
         };
         match self.obey(&envelope, command).await {
             Ok(()) => Handled::Done,
             Err(error) => {
                 tracing::warn!(event_id = %envelope.event.event_id, %error, "a command comes again");
-                if let Err(error) = self.control.set_visibility(&record.receipt, backoff(record.receive_count)).await {
-                    tracing::debug!(event_id = %envelope.event.event_id, %error, "the visibility was not set");
-                }
-                Handled::GivenBack
+                dead_letter::give_back(&*self.control, record, backoff(record.receive_count)).await
             }
         }
     }

@@ -8,36 +8,101 @@ use tokio::time::Instant;
 use turnlock_domain::envelope::{Command, Envelope};
 use turnlock_domain::event::{MessageKind, OutboundEvent};
 use turnlock_domain::ids::EventId;
-use turnlock_domain::turn::{Failure, Outcome};
-use turnlock_queue::{Queue, Record, SendError};
+use turnlock_domain::turn::{Failure, Job, Outcome};
+use turnlock_queue::{NewMessage, Queue, Record, SendError};
 use turnlock_store::StoreError;
 use turnlock_store::dead::DeadItem;
 
+use crate::admit::chain;
 use crate::control;
+use crate::deliver::OUTBOUND_QUEUE;
 use crate::journal_line::{self, EventOutcome};
 use crate::send;
 use crate::turn::{Agent, Handled, Settled};
 
 const BACKOFF: Duration = Duration::from_secs(30);
 
-/// Handles one record of the inbound queue's dead letters.
-pub async fn inbound(agent: &Agent, queue: &dyn Queue, record: &Record, deadline: Instant) -> Handled {
-    let event_id = match agent.settle_dead_letter(queue, record, deadline).await {
-        Settled::GivenBack => return Handled::GivenBack,
-        Settled::Done(event_id) => event_id,
-        Settled::NoEvent => EventId::from_stored(format!("message.{}", record.message_id)),
+/// Handles one record of a dead-letter queue, whichever queue gave it up: an event is settled, a command is answered, and
+/// everything is kept.
+pub async fn handle(agent: &Agent, queue: &dyn Queue, record: &Record, deadline: Instant) -> Handled {
+    let source = Source::of(record);
+    let event_id = match source {
+        Source::Inbound => match agent.settle_dead_letter(queue, record, deadline).await {
+            Settled::GivenBack(after) => return Handled::GivenBack(after),
+            Settled::Done(event_id) => Some(event_id),
+            Settled::NoEvent => None,
+        },
+        // Who sent a command was told that it had been taken.
+        Source::Control => match answer_command(agent, record).await {
+            Ok(()) => None,
+            Err(error) => {
+                let message_id = &record.message_id;
+                tracing::warn!(message_id, %error, "a given-up command is not answered yet; it comes again");
+                return give_back(queue, record, BACKOFF).await;
+            }
+        },
+        Source::Outbound | Source::Job | Source::Unknown => None,
     };
-    keep(agent, queue, record, ("inbound", event_id)).await
+    let own_id = || EventId::from_stored(format!("{}.{}", source.name(), record.message_id));
+    keep(agent, queue, record, (source.name(), event_id.unwrap_or_else(own_id))).await
 }
 
-/// Keeps one record of another queue's dead letters. A command among them is answered first: who sent it was told that
-/// it had been taken.
-pub async fn other(agent: &Agent, queue: &dyn Queue, record: &Record, source: &'static str) -> Handled {
-    if let Err(error) = answer_command(agent, record).await {
-        tracing::warn!(message_id = record.message_id, %error, "a given-up command is not answered yet; it comes again");
-        return give_back(queue, record).await;
+/// Which queue gave a record up. Its body tells, but for the two copies of a `/new`, one of which is a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    Inbound,
+    Control,
+    Outbound,
+    Job,
+    Unknown,
+}
+
+impl Source {
+    fn of(record: &Record) -> Self {
+        let body = record.body.as_str();
+        if serde_json::from_str::<Envelope>(body).is_ok() {
+            if send::is_control(record) { Self::Control } else { Self::Inbound }
+        } else if serde_json::from_str::<OutboundEvent>(body).is_ok() {
+            Self::Outbound
+        } else if serde_json::from_str::<Job>(body).is_ok() {
+            Self::Job
+        } else {
+            Self::Unknown
+        }
     }
-    keep(agent, queue, record, (source, EventId::from_stored(format!("{source}.{}", record.message_id)))).await
+
+    /// The name in the dead item.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Inbound => "inbound",
+            Self::Control => "control",
+            Self::Outbound => OUTBOUND_QUEUE,
+            Self::Job => "job",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// Sends a record that can never be worked on to the dead letters, at once; else it would hold its group for as long as
+/// `queue` keeps it.
+pub(crate) async fn give_up(dead_letters: &dyn Queue, queue: &dyn Queue, record: &Record) -> Handled {
+    let own_id = || turnlock_domain::ids::queue_id(&format!("dead.{}", record.message_id));
+    let message = NewMessage {
+        body: record.body.clone(),
+        group: record.group.clone(),
+        // What has no group comes from a standard queue, and goes to one.
+        deduplication_id: record.group.is_some().then(own_id),
+        attributes: record.attributes.clone(),
+        delay: Duration::ZERO,
+    };
+    match dead_letters.send(message).await {
+        Ok(()) => Handled::Done,
+        Err(error) => {
+            let message_id = &record.message_id;
+            tracing::error!(message_id, cause = chain(&error), "a message could not be given up; it comes again");
+            give_back(queue, record, BACKOFF).await
+        }
+    }
 }
 
 /// The error that a given-up command gets as its answer, recognised by its id like the answer that it takes the place
@@ -84,19 +149,23 @@ async fn keep(
         at: agent.store.clock().now_ms(),
         receive_count: record.receive_count,
     };
-    tracing::error!(%event_id, queue = source, "a message was given up; it is kept as a dead item");
     match agent.store.put_dead(&item).await {
-        Ok(_) => Handled::Done,
+        Ok(_) => {
+            journal_line::dead(&item);
+            Handled::Done
+        }
         Err(error) => {
             tracing::error!(%event_id, %error, "a dead item was not kept; its message comes again");
-            give_back(queue, record).await
+            give_back(queue, record, BACKOFF).await
         }
     }
 }
 
-async fn give_back(queue: &dyn Queue, record: &Record) -> Handled {
-    if let Err(error) = queue.set_visibility(&record.receipt, BACKOFF).await {
+/// Keeps a record out of sight for `after`, and says that it comes again.
+pub(crate) async fn give_back(queue: &dyn Queue, record: &Record, after: Duration) -> Handled {
+    if let Err(error) = queue.set_visibility(&record.receipt, after).await {
+        // It comes again all the same, when the visibility it has is over.
         tracing::debug!(message_id = record.message_id, %error, "the visibility was not set");
     }
-    Handled::GivenBack
+    Handled::GivenBack(after)
 }

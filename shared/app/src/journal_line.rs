@@ -4,6 +4,7 @@
 use turnlock_domain::event::Channel;
 use turnlock_domain::ids::EventId;
 use turnlock_domain::session::SessionKey;
+use turnlock_store::dead::DeadItem;
 
 /// The target of lines about events.
 pub const EVENT: &str = "turnlock::event";
@@ -13,6 +14,9 @@ pub const TOOL: &str = "turnlock::tool";
 pub const JOB: &str = "turnlock::job";
 /// The target of lines about writes that a fence refused.
 pub const FENCE: &str = "turnlock::fence";
+
+/// The target of lines about dead items.
+pub const DEAD: &str = "turnlock::dead";
 
 /// How an event ended, as its line says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,4 +69,11 @@ pub fn event(
 pub fn fence_rejection(event_id: &EventId, session: &SessionKey, fence: u64, what: &'static str) {
     tracing::info!(target: FENCE, %event_id, %session, fence, what,
         "a write of event {event_id} was refused: the session has another writer");
+}
+
+/// Writes the line of a message that was given up and is kept for the operator.
+pub fn dead(item: &DeadItem) {
+    let (event_id, queue, reason) = (&item.event_id, &item.queue, &item.reason);
+    tracing::error!(target: DEAD, %event_id, queue, reason, attempts = item.receive_count,
+        "a message of the {queue} queue was given up; it is kept as a dead item");
 }

@@ -10,6 +10,8 @@
 //! | [`control`] | stop, status, help: what must not wait behind queued messages |
 //! | [`jobs`] | derived work: consolidation, memory review |
 //! | [`memory_text`] | what a system prompt says of long-term memory |
+//! | [`model`] | the configured model |
+//! | [`settings`] | the configuration as the use cases need it |
 //! | [`dead_letter`] | what a queue gave up: send what was committed, answer for what was not |
 //! | [`api`] | the HTTP API: messages, events, streams, sessions |
 //! | [`words`] | every sentence shown to a user, by language |
@@ -25,6 +27,7 @@ pub mod ingress;
 pub mod jobs;
 pub mod journal_line;
 pub mod memory_text;
+pub mod model;
 pub mod send;
 pub mod settings;
 pub mod turn;

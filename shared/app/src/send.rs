@@ -7,29 +7,50 @@ use turnlock_domain::envelope::Envelope;
 use turnlock_domain::event::OutboundEvent;
 use turnlock_domain::ids::queue_id;
 use turnlock_domain::turn::Job;
-use turnlock_queue::{NewMessage, Queue, SendError};
+use turnlock_queue::{NewMessage, Queue, Record, SendError};
 
 /// The message attribute that carries the W3C trace context.
 pub const TRACEPARENT: &str = "traceparent";
+/// The message attribute that names the queue, where the body does not tell.
+const QUEUE: &str = "queue";
+const CONTROL: &str = "control";
 
 /// Sends an inbound event, or a command, in its place among those of its session.
 ///
 /// # Errors
 /// Those of [`Queue::send`]; a second sending within five minutes is recognised by the queue, a later one by the marker.
 pub async fn inbound(queue: &dyn Queue, envelope: &Envelope) -> Result<(), SendError> {
+    queue.send(event_message(envelope)).await
+}
+
+fn event_message(envelope: &Envelope) -> NewMessage {
     let deduplication_id = match envelope.redrive {
         0 => queue_id(envelope.event.event_id.as_str()),
         times => queue_id(&format!("{}.redrive{times}", envelope.event.event_id)),
     };
-    queue
-        .send(NewMessage {
-            body: json(envelope),
-            group: Some(queue_id(envelope.event.session_key().as_str())),
-            deduplication_id: Some(deduplication_id),
-            attributes: trace(envelope.event.trace.as_deref()),
-            delay: Duration::ZERO,
-        })
-        .await
+    NewMessage {
+        body: json(envelope),
+        group: Some(queue_id(envelope.event.session_key().as_str())),
+        deduplication_id: Some(deduplication_id),
+        attributes: trace(envelope.event.trace.as_deref()),
+        delay: Duration::ZERO,
+    }
+}
+
+/// Sends a command past the events of its session. It says that it is one: the same event may stand in the inbound queue,
+/// and a dead letter must tell the two apart.
+///
+/// # Errors
+/// Those of [`inbound`].
+pub async fn control(queue: &dyn Queue, envelope: &Envelope) -> Result<(), SendError> {
+    let mut message = event_message(envelope);
+    message.attributes.insert(QUEUE.to_owned(), CONTROL.to_owned());
+    queue.send(message).await
+}
+
+/// Whether [`control`] sent it.
+pub(crate) fn is_control(record: &Record) -> bool {
+    record.attributes.get(QUEUE).is_some_and(|queue| queue == CONTROL)
 }
 
 /// Sends an outbound event, in order within its chat.

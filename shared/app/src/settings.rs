@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use turnlock_config::Config;
 use turnlock_domain::event::Channel;
+use turnlock_domain::rate::Rate;
 
 use crate::words::Language;
 
@@ -39,4 +41,45 @@ pub struct Limits {
     pub consolidate_after: u64,
     /// The shortest time between two frames of a turn.
     pub frame_interval: Duration,
+}
+
+/// Every channel that may have an intro.
+const CHANNELS: [Channel; 6] =
+    [Channel::Telegram, Channel::Slack, Channel::Webhook, Channel::Gateway, Channel::Cron, Channel::Cli];
+
+impl AgentSettings {
+    /// What the agent needs of the configuration.
+    #[must_use]
+    pub fn from_config(config: &Config) -> Self {
+        let agent = &config.agent;
+        let intro = CHANNELS.into_iter().filter_map(|channel| Some((channel, agent.intro(channel.as_str())?)));
+        Self {
+            name: agent.name.clone(),
+            language: Language::from_code(&agent.language).unwrap_or_default(),
+            instructions: agent.instruction_text(),
+            intro: intro.collect::<BTreeMap<_, _>>(),
+            limits: Limits::from_config(config),
+        }
+    }
+}
+
+impl Limits {
+    fn from_config(config: &Config) -> Self {
+        let limits = &config.agent.limits;
+        Self {
+            turn: Duration::from_secs(u64::from(limits.turn_seconds)),
+            max_wait: limits.max_wait,
+            attempts: limits.attempts,
+            lease: Duration::from_secs(u64::from(limits.lease_seconds)),
+            queue: limits.queue as u64,
+            consolidate_after: limits.consolidate_after,
+            frame_interval: Duration::from_millis(u64::from(limits.frame_interval_ms)),
+        }
+    }
+}
+
+/// The session rate.
+#[must_use]
+pub fn rate(config: &Config) -> Rate {
+    Rate { rpm: config.agent.limits.rpm, burst: config.agent.limits.burst }
 }

@@ -3,11 +3,9 @@
 //!
 //! A host can be dropped at any moment: its tasks end where they are, as at the death of a process.
 
-mod models;
 pub mod queues;
 pub mod recovery;
 mod routes;
-pub mod settings;
 mod workers;
 
 use std::sync::Arc;
@@ -16,10 +14,11 @@ use std::time::Duration;
 use turnlock_app::admit::{Admission, Depth};
 use turnlock_app::api::{Api, Polling};
 use turnlock_app::control::Control;
+use turnlock_app::deliver::Delivery;
 use turnlock_app::deliver::observers::{ItemObserver, LogObserver, Observer};
-use turnlock_app::deliver::{self, Delivery};
 use turnlock_app::ingress::{ConfigMismatch, FreshIds, Ingress};
 use turnlock_app::jobs::Jobs;
+use turnlock_app::settings::{AgentSettings, rate};
 use turnlock_app::turn::Agent;
 use turnlock_channels::http::PlatformHttp;
 use turnlock_clock::Clock;
@@ -30,7 +29,6 @@ use turnlock_queue::pool::WorkerPool;
 use turnlock_store::Store;
 use turnlock_tools::Registry;
 
-pub use models::{ModelError, capabilities, model};
 pub use queues::Wrap;
 pub use routes::Response;
 pub use workers::Around;
@@ -91,13 +89,13 @@ impl Host {
     /// [`HostError`] names the queue or the account.
     pub fn new(ports: Ports) -> Result<Self, HostError> {
         let senders = queues::Senders::new(&ports.queues, &ports.wrap)?;
-        let settings = Arc::new(settings::agent(&ports.config));
+        let settings = Arc::new(AgentSettings::from_config(&ports.config));
         let admission = Arc::new(Admission {
             store: ports.store.clone(),
             inbound: Arc::clone(&senders.inbound),
             control: Arc::clone(&senders.control),
             outbound: Arc::clone(&senders.outbound),
-            rate: settings::rate(&ports.config),
+            rate: rate(&ports.config),
             queue_limit: settings.limits.queue,
             language: settings.language,
             clock: ports.clock.clone(),
@@ -113,7 +111,7 @@ impl Host {
             agent: Arc::new(Agent {
                 store: ports.store.clone(),
                 inbound: Arc::clone(&senders.inbound),
-                dead_letters: Arc::clone(&senders.inbound_dead),
+                dead_letters: Arc::clone(&senders.dead_letters),
                 outbound: Arc::clone(&senders.outbound),
                 consolidate: Arc::clone(&senders.consolidate),
                 review: Arc::clone(&senders.review),
@@ -124,11 +122,16 @@ impl Host {
             control: Arc::new(Control {
                 store: ports.store.clone(),
                 control: Arc::clone(&senders.control),
+                dead_letters: Arc::clone(&senders.dead_letters),
                 outbound: Arc::clone(&senders.outbound),
                 settings,
             }),
             delivery: Arc::new(delivery(&ports, &senders)?),
-            jobs: Arc::new(Jobs { store: ports.store.clone(), model: ports.model }),
+            jobs: Arc::new(Jobs {
+                store: ports.store.clone(),
+                model: ports.model,
+                dead_letters: Arc::clone(&senders.job_dead_letters),
+            }),
         };
         let concurrency = ports.config.agent.limits.concurrency;
         let pools = workers::pools(&ports.queues, &senders, &handlers, concurrency, ports.around.as_ref())?;
@@ -163,18 +166,9 @@ impl Host {
     }
 }
 
-fn delivery(ports: &Ports, senders: &queues::Senders) -> Result<Delivery, HostError> {
+fn delivery(ports: &Ports, senders: &queues::Senders) -> Result<Delivery, ConfigMismatch> {
     let observers: Vec<Arc<dyn Observer>> =
         vec![Arc::new(LogObserver), Arc::new(ItemObserver::new(ports.store.clone()))];
-    let channels = deliver::clients(&ports.config, &ports.platforms, &ports.clock)?;
-    Ok(Delivery {
-        store: ports.store.clone(),
-        outbound: Arc::clone(&senders.outbound),
-        channels: Arc::new(channels),
-        clock: ports.clock.clone(),
-        observers,
-        reply_routes: deliver::reply_routes(&ports.config),
-        batch_time: deliver::BATCH_TIME,
-        counts: deliver::Counts::default(),
-    })
+    let ours = (ports.store.clone(), Arc::clone(&senders.outbound));
+    Delivery::from_config(&ports.config, ours, &ports.platforms, &ports.clock, observers)
 }

@@ -17,12 +17,10 @@ pub const OUTBOUND: &str = "outbound";
 pub const CONSOLIDATE: &str = "consolidate";
 /// Memory reviews.
 pub const REVIEW: &str = "review";
-/// Events that the inbound queue gave up.
-pub const INBOUND_DEAD: &str = "inbound-dead";
-/// What the other FIFO queues gave up.
-pub const FIFO_DEAD: &str = "fifo-dead";
+/// What the FIFO queues gave up.
+pub const DEAD_LETTER: &str = "dead-letter";
 /// Jobs that were given up.
-pub const JOBS_DEAD: &str = "jobs-dead";
+pub const JOB_DEAD_LETTER: &str = "job-dead-letter";
 
 /// How often a queue hands a message out before it gives it up. Inbound: the agent decides long before that.
 const INBOUND_RECEIVES: u32 = 1000;
@@ -52,14 +50,13 @@ pub fn settings(config: &Config) -> Vec<QueueSettings> {
     let standard = |name: &str| QueueSettings::standard(name);
     let waiting = config.agent.limits.queue;
     vec![
-        queue(fifo(INBOUND), turn, INBOUND_RECEIVES, Some(INBOUND_DEAD), waiting),
-        queue(fifo(CONTROL), short, CONTROL_RECEIVES, Some(FIFO_DEAD), CAPACITY),
-        queue(fifo(OUTBOUND), short, OUTBOUND_RECEIVES, Some(FIFO_DEAD), CAPACITY),
-        queue(standard(CONSOLIDATE), turn, JOB_RECEIVES, Some(JOBS_DEAD), CAPACITY),
-        queue(standard(REVIEW), turn, JOB_RECEIVES, Some(JOBS_DEAD), CAPACITY),
-        queue(fifo(INBOUND_DEAD), short, u32::MAX, None, CAPACITY),
-        queue(fifo(FIFO_DEAD), short, u32::MAX, None, CAPACITY),
-        queue(standard(JOBS_DEAD), short, u32::MAX, None, CAPACITY),
+        queue(fifo(INBOUND), turn, INBOUND_RECEIVES, Some(DEAD_LETTER), waiting),
+        queue(fifo(CONTROL), short, CONTROL_RECEIVES, Some(DEAD_LETTER), CAPACITY),
+        queue(fifo(OUTBOUND), short, OUTBOUND_RECEIVES, Some(DEAD_LETTER), CAPACITY),
+        queue(standard(CONSOLIDATE), turn, JOB_RECEIVES, Some(JOB_DEAD_LETTER), CAPACITY),
+        queue(standard(REVIEW), turn, JOB_RECEIVES, Some(JOB_DEAD_LETTER), CAPACITY),
+        queue(fifo(DEAD_LETTER), short, u32::MAX, None, CAPACITY),
+        queue(standard(JOB_DEAD_LETTER), short, u32::MAX, None, CAPACITY),
     ]
 }
 
@@ -74,9 +71,8 @@ pub(crate) struct Senders {
     pub(crate) outbound: Arc<dyn Queue>,
     pub(crate) consolidate: Arc<dyn Queue>,
     pub(crate) review: Arc<dyn Queue>,
-    pub(crate) inbound_dead: Arc<dyn Queue>,
-    pub(crate) fifo_dead: Arc<dyn Queue>,
-    pub(crate) jobs_dead: Arc<dyn Queue>,
+    pub(crate) dead_letters: Arc<dyn Queue>,
+    pub(crate) job_dead_letters: Arc<dyn Queue>,
 }
 
 impl Senders {
@@ -88,9 +84,8 @@ impl Senders {
             outbound: sender(OUTBOUND)?,
             consolidate: sender(CONSOLIDATE)?,
             review: sender(REVIEW)?,
-            inbound_dead: sender(INBOUND_DEAD)?,
-            fifo_dead: sender(FIFO_DEAD)?,
-            jobs_dead: sender(JOBS_DEAD)?,
+            dead_letters: sender(DEAD_LETTER)?,
+            job_dead_letters: sender(JOB_DEAD_LETTER)?,
         })
     }
 }

@@ -75,7 +75,7 @@ fn waiting_jobs(queues: &LocalQueues) -> Result<Vec<Job>, RecoveryError> {
 
 fn waiting_sessions(queues: &LocalQueues) -> Result<BTreeSet<SessionKey>, RecoveryError> {
     let mut sessions = BTreeSet::new();
-    for name in [queues::INBOUND, queues::INBOUND_DEAD] {
+    for name in [queues::INBOUND, queues::DEAD_LETTER] {
         let held = queues.queue(name)?.contents()?;
         // What cannot be read here cannot be read by a worker either, so it holds no lock.
         let envelopes = held.iter().filter_map(|held| serde_json::from_str::<Envelope>(&held.record.body).ok());

@@ -2,6 +2,7 @@
 
 use futures_util::stream::BoxStream;
 use turnlock_app::api::ApiResponse;
+use turnlock_app::ingress::not_found;
 use turnlock_channels::{IngressRequest, IngressResponse};
 
 use crate::Host;
@@ -23,9 +24,8 @@ impl Host {
             ("telegram", Some(account)) => self.ingress.telegram(account, request).await,
             ("slack", Some(account)) => self.ingress.slack(account, request).await,
             ("webhook", Some(account)) => self.ingress.webhook(account, request).await,
-            ("healthz", None) => IngressResponse::text(200, "ok"),
-            ("v1", Some(_)) => return self.api.route(request).await.into(),
-            _ => IngressResponse::json(404, &serde_json::json!({"error": "not_found"})),
+            ("healthz", None) | ("v1", Some(_)) => return self.api.route(request).await.into(),
+            _ => not_found(),
         };
         Response::Full(full)
     }

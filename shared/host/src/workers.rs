@@ -59,9 +59,8 @@ pub(crate) fn pools(
         pool(queues::OUTBOUND, DELIVERIES, 1, deliver)?,
         pool(queues::CONSOLIDATE, 1, 1, jobs(&handlers.jobs, &senders.consolidate))?,
         pool(queues::REVIEW, 1, 1, jobs(&handlers.jobs, &senders.review))?,
-        pool(queues::INBOUND_DEAD, 1, 1, dead_letters(&handlers.agent, &senders.inbound_dead))?,
-        pool(queues::FIFO_DEAD, 1, 1, other_dead_letters(&handlers.agent, &senders.fifo_dead, queues::FIFO_DEAD))?,
-        pool(queues::JOBS_DEAD, 1, 1, other_dead_letters(&handlers.agent, &senders.jobs_dead, queues::JOBS_DEAD))?,
+        pool(queues::DEAD_LETTER, 1, 1, dead_letters(&handlers.agent, &senders.dead_letters))?,
+        pool(queues::JOB_DEAD_LETTER, 1, 1, dead_letters(&handlers.agent, &senders.job_dead_letters))?,
     ])
 }
 
@@ -100,7 +99,7 @@ fn each(handle: impl Fn(Record) -> BoxFuture<'static, Handled> + Clone + Send + 
                 let id = record.message_id.clone();
                 match handle(record).await {
                     Handled::Done => {}
-                    Handled::GivenBack => failed.push(id),
+                    Handled::GivenBack(_) => failed.push(id),
                 }
             }
             failed
@@ -128,7 +127,7 @@ fn jobs(jobs: &Arc<Jobs>, queue: &Arc<dyn Queue>) -> Handler {
     let (jobs, queue) = (Arc::clone(jobs), Arc::clone(queue));
     each(move |record| {
         let (jobs, queue) = (Arc::clone(&jobs), Arc::clone(&queue));
-        Box::pin(async move { if jobs.handle(&*queue, &record).await { Handled::Done } else { Handled::GivenBack } })
+        Box::pin(async move { jobs.handle(&*queue, &record).await })
     })
 }
 
@@ -137,15 +136,7 @@ fn dead_letters(agent: &Arc<Agent>, queue: &Arc<dyn Queue>) -> Handler {
     each(move |record| {
         let (agent, queue) = (Arc::clone(&agent), Arc::clone(&queue));
         Box::pin(async move {
-            dead_letter::inbound(&agent, &*queue, &record, Instant::now() + agent.settings.limits.turn).await
+            dead_letter::handle(&agent, &*queue, &record, Instant::now() + agent.settings.limits.turn).await
         })
-    })
-}
-
-fn other_dead_letters(agent: &Arc<Agent>, queue: &Arc<dyn Queue>, source: &'static str) -> Handler {
-    let (agent, queue) = (Arc::clone(agent), Arc::clone(queue));
-    each(move |record| {
-        let (agent, queue) = (Arc::clone(&agent), Arc::clone(&queue));
-        Box::pin(async move { dead_letter::other(&agent, &*queue, &record, source).await })
     })
 }

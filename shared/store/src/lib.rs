@@ -49,8 +49,10 @@ use std::sync::{Arc, Mutex};
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
+use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Region, StalledStreamProtectionConfig};
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
+use aws_types::SdkConfig;
 use turnlock_clock::Clock;
 
 pub use error::StoreError;
@@ -59,6 +61,8 @@ pub use error::StoreError;
 pub const MARKER_LIFETIME: std::time::Duration = std::time::Duration::from_secs(35 * 24 * 3600);
 /// How long ledgers and job claims live: longer than markers, so that a late relay is still recognised.
 pub const LEDGER_LIFETIME: std::time::Duration = std::time::Duration::from_secs(40 * 24 * 3600);
+/// How long one sending of a request may take on AWS.
+const ATTEMPT_WITHIN: std::time::Duration = std::time::Duration::from_secs(3);
 /// The layout of the items this code writes. Items of later layouts are read as far as this version knows them.
 pub const LAYOUT: u32 = 1;
 
@@ -87,6 +91,20 @@ impl Store {
             .region(Region::new("local"))
             .endpoint_url("http://embedded.invalid")
             .allow_no_auth()
+            .build();
+        Self::new(Client::from_conf(config), table, clock, seed)
+    }
+
+    /// The table `table` of the account that `sdk` is for. A request that is not answered in time is sent again, like one
+    /// that failed: several fit into a lease.
+    #[must_use]
+    pub fn on_aws(sdk: &SdkConfig, table: &str, clock: Clock, seed: u64) -> Self {
+        let timeouts = sdk.timeout_config().cloned().unwrap_or_else(TimeoutConfig::disabled);
+        let timeouts = timeouts.to_builder().operation_attempt_timeout(ATTEMPT_WITHIN).build();
+        let config = aws_sdk_dynamodb::config::Builder::from(sdk)
+            .retry_config(RetryConfig::disabled())
+            .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
+            .timeout_config(timeouts)
             .build();
         Self::new(Client::from_conf(config), table, clock, seed)
     }

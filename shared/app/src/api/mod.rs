@@ -6,6 +6,7 @@
 //! | `POST /v1/messages[?wait=20]` | 202 with the event's id and links; with `wait` (seconds, at most 25) 200 with the final if it comes in time. `Idempotency-Key`: the same key and body is the same event, another body is 409 |
 //! | `GET /v1/events/{id}` | the event: `queued`, `running` with the text so far, `done` with the final |
 //! | `GET /v1/events/{id}/stream` | the same as server-sent events `frame` and `final`; `Last-Event-ID` resumes |
+//! | `GET /healthz` | 200, to whoever asks |
 //! | `GET /v1/sessions/{key}/messages[?limit=20][&before=n]` | the newest messages of the session's conversation |
 //!
 //! A caller is known by its bearer key and sees the events and sessions of its own account alone; what it may not see is
@@ -176,8 +177,11 @@ impl Api {
         Self { store, admission, clock, ids, access, polling: Polling::default(), stream_limit: None }
     }
 
-    /// Answers a request of somebody who has to prove who they are.
+    /// Answers a request of somebody who has to prove who they are, but for `GET /healthz`.
     pub async fn route(&self, request: IngressRequest) -> ApiResponse {
+        if request.path == "/healthz" {
+            return ApiResponse::Full(IngressResponse::text(200, "ok"));
+        }
         match self.scope(&request) {
             Ok(scope) => self.dispatch(&scope, request).await,
             Err(answer) => ApiResponse::Full(answer),

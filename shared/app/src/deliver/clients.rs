@@ -39,10 +39,11 @@ pub fn clients(config: &Config, http: &Arc<dyn PlatformHttp>, clock: &Clock) -> 
     Ok(outbound)
 }
 
-/// The webhook sources whose replies go to a chat.
-#[must_use]
-pub fn reply_routes(config: &Config) -> BTreeMap<String, ReplyRoute> {
-    let routes = config.webhook.iter().filter_map(|(account, webhook)| match &webhook.reply_to {
+/// The webhook sources and schedules whose replies go to a chat.
+pub(super) fn reply_routes(config: &Config) -> BTreeMap<(Channel, String), ReplyRoute> {
+    let webhooks = config.webhook.iter().map(|(name, webhook)| (Channel::Webhook, name, &webhook.reply_to));
+    let crons = config.cron.iter().map(|(name, cron)| (Channel::Cron, name, &cron.reply_to));
+    let routes = webhooks.chain(crons).filter_map(|(source, name, reply_to)| match reply_to {
         Some(ReplyTo::Chat { channel, account: ours, chat, thread }) => {
             let channel = match channel.as_str() {
                 "telegram" => Channel::Telegram,
@@ -51,7 +52,7 @@ pub fn reply_routes(config: &Config) -> BTreeMap<String, ReplyRoute> {
                 _ => Channel::Unknown,
             };
             let route = ReplyRoute { channel, account: ours.clone(), chat: chat.clone(), thread: thread.clone() };
-            Some((account.clone(), route))
+            Some(((source, name.clone()), route))
         }
         Some(ReplyTo::Url(_)) | None => None,
     });

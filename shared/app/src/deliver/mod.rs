@@ -27,13 +27,14 @@ mod stored;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::time::Instant;
+use turnlock_channels::http::PlatformHttp;
 use turnlock_channels::{Handler, Outbound};
 use turnlock_clock::Clock;
+use turnlock_config::Config;
 use turnlock_domain::event::{Channel, OutboundEvent};
 use turnlock_domain::ids::EventId;
 use turnlock_queue::{Queue, Record};
@@ -41,15 +42,19 @@ use turnlock_store::dead::DeadItem;
 use turnlock_store::ledger::{Ledger, LedgerState, LedgerWrite};
 use turnlock_store::{Store, StoreError};
 
-pub use clients::{clients, reply_routes};
+pub use clients::clients;
 
 use self::hold::{Ended, Hold};
 use self::observers::Observer;
 use self::rules::Decision;
 use crate::admit::chain;
+use crate::ingress::ConfigMismatch;
+use crate::journal_line;
 
 /// The target of lines about deliveries.
 pub const DELIVERY: &str = "turnlock::delivery";
+/// The target of the line of an event that does not reach its channel, or not for sure.
+pub const UNDELIVERED: &str = "turnlock::undelivered";
 /// The name under which the outbound queue stands in dead items.
 pub const OUTBOUND_QUEUE: &str = "outbound";
 /// How long a worker goes on with a batch; what it has not begun by then goes back. Less than the function's own time
@@ -71,15 +76,13 @@ pub struct Delivery {
     pub clock: Clock,
     /// Who gets a copy of every event.
     pub observers: Vec<Arc<dyn Observer>>,
-    /// Webhook sources whose replies go to a chat.
-    pub reply_routes: BTreeMap<String, ReplyRoute>,
+    /// Webhook sources and schedules whose replies go to a chat, by channel and account.
+    pub reply_routes: BTreeMap<(Channel, String), ReplyRoute>,
     /// How long one batch is worked on; see [`BATCH_TIME`].
     pub batch_time: Duration,
-    /// What came of the events so far.
-    pub counts: Counts,
 }
 
-/// The chat to which a webhook source's replies go.
+/// The chat to which the replies to a webhook source or a schedule go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplyRoute {
     /// Its channel.
@@ -90,21 +93,6 @@ pub struct ReplyRoute {
     pub chat: String,
     /// A thread in it.
     pub thread: Option<String>,
-}
-
-/// How many events ended in which way, since the process began.
-#[derive(Debug, Default)]
-pub struct Counts {
-    /// Shown in full.
-    pub delivered: AtomicU64,
-    /// Dropped by our own rules.
-    pub dropped: AtomicU64,
-    /// Given up, or of unknown outcome for good.
-    pub undelivered: AtomicU64,
-    /// Given back, to come again.
-    pub given_back: AtomicU64,
-    /// Copies that an observer did not take.
-    pub unobserved: AtomicU64,
 }
 
 /// What became of a record.
@@ -138,11 +126,29 @@ impl From<Ended> for Stop {
     }
 }
 
-fn count(counter: &AtomicU64, by: u64) {
-    counter.fetch_add(by, Ordering::Relaxed);
-}
-
 impl Delivery {
+    /// Delivery to every account of `config` that can send, through `http`.
+    ///
+    /// # Errors
+    /// [`ConfigMismatch`] for a webhook's header or address that is none.
+    pub fn from_config(
+        config: &Config,
+        (store, outbound): (Store, Arc<dyn Queue>),
+        http: &Arc<dyn PlatformHttp>,
+        clock: &Clock,
+        observers: Vec<Arc<dyn Observer>>,
+    ) -> Result<Self, ConfigMismatch> {
+        Ok(Self {
+            store,
+            outbound,
+            channels: Arc::new(clients::clients(config, http, clock)?),
+            clock: clock.clone(),
+            observers,
+            reply_routes: clients::reply_routes(config),
+            batch_time: BATCH_TIME,
+        })
+    }
+
     /// Delivers a batch; returns the message ids that are not done. Their visibility is set.
     pub async fn handle(&self, records: Vec<Record>) -> Vec<String> {
         let started = Instant::now();
@@ -159,9 +165,7 @@ impl Delivery {
         let (unfinished, taken): (Vec<_>, Vec<_>) = chats.into_iter().unzip();
         let (unfinished, taken) = (unfinished.concat(), taken.concat());
         // Only now, and once for all of them: no record waits for the copies of those before it.
-        let unobserved = observers::show(&self.observers, &taken).await;
-        count(&self.counts.unobserved, unobserved);
-        count(&self.counts.given_back, unfinished.len() as u64);
+        observers::show(&self.observers, &taken).await;
         unfinished
     }
 
@@ -210,27 +214,24 @@ impl Delivery {
     async fn deliver(&self, event: &OutboundEvent, hold: &mut Hold<'_>) -> Result<(), Stop> {
         if let Decision::Drop(reason) = rules::decide(event) {
             tracing::debug!(target: DELIVERY, event_id = event.event_id, reason, "event {} is dropped", event.event_id);
-            count(&self.counts.dropped, 1);
             return Ok(());
         }
         let event = self.addressed(event);
         match (self.channels.handler(event.channel, &event.account), event.channel) {
             (Handler::Platform, _) => parts::deliver(self, event, hold).await,
-            // A webhook that nobody replies to is read like an API event.
-            (Handler::Store, _) | (Handler::None, Channel::Webhook) => self.keep(&event).await,
+            // A webhook or a schedule that nobody replies to is read like an API event.
+            (Handler::Store, _) | (Handler::None, Channel::Webhook | Channel::Cron) => self.keep(&event).await,
             (
                 Handler::None,
-                Channel::Telegram | Channel::Slack | Channel::Gateway | Channel::Cron | Channel::Cli | Channel::Unknown,
+                Channel::Telegram | Channel::Slack | Channel::Gateway | Channel::Cli | Channel::Unknown,
             ) => self.undeliverable(&event, "no_handler").await,
         }
     }
 
-    /// The event where it is to be shown: replies to some webhooks go to a chat.
+    /// The event where it is to be shown: replies to some webhooks and schedules go to a chat.
     fn addressed(&self, event: &OutboundEvent) -> OutboundEvent {
         let mut event = event.clone();
-        if event.channel == Channel::Webhook
-            && let Some(route) = self.reply_routes.get(&event.account)
-        {
+        if let Some(route) = self.reply_routes.get(&(event.channel, event.account.clone())) {
             event.channel = route.channel;
             event.account.clone_from(&route.account);
             event.chat_id.clone_from(&route.chat);
@@ -251,7 +252,6 @@ impl Delivery {
                 let now = self.clock.now_ms();
                 let ledger = Ledger::new(&event.event_id, event, 1, now).sent(0, &event.event_id, now);
                 self.store.write_ledger(ledger).await?;
-                count(&self.counts.delivered, 1);
                 Ok(())
             }
         }
@@ -279,16 +279,14 @@ impl Delivery {
     /// The line of an event that does not reach its channel, or not for sure.
     fn give_up(&self, event: &OutboundEvent, reason: &str) {
         let caused_by = event.caused_by.as_ref().map(EventId::as_str).unwrap_or_default();
-        tracing::warn!(target: DELIVERY, event_id = event.event_id, caused_by, channel = event.channel.as_str(),
+        tracing::warn!(target: UNDELIVERED, event_id = event.event_id, caused_by, channel = event.channel.as_str(),
             account = event.account, reason, "event {} was not delivered: {reason}", event.event_id);
-        count(&self.counts.undelivered, 1);
     }
 
     /// Keeps a body that is no event of ours for the operator: it would not become one by coming again.
     async fn unreadable(&self, record: &Record, error: &serde_json::Error) -> Settled {
         tracing::error!(target: DELIVERY, message_id = record.message_id, line = error.line(), column = error.column(),
             "record {} is no outbound event", record.message_id);
-        count(&self.counts.undelivered, 1);
         let dead = DeadItem {
             event_id: EventId::derive(OUTBOUND_QUEUE, &[&record.message_id]),
             queue: OUTBOUND_QUEUE.to_owned(),
@@ -298,7 +296,10 @@ impl Delivery {
             receive_count: record.receive_count,
         };
         match self.store.put_dead(&dead).await {
-            Ok(_) => Settled::Done,
+            Ok(_) => {
+                journal_line::dead(&dead);
+                Settled::Done
+            }
             Err(error) => {
                 tracing::error!(target: DELIVERY, message_id = record.message_id, error = %chain(&error),
                     "the dead item of record {} was not kept", record.message_id);

@@ -35,19 +35,18 @@ pub trait Observer: Send + Sync {
     async fn observe(&self, event: &OutboundEvent) -> Result<(), ObserverError>;
 }
 
-/// Shows `events` to all of them; returns how many copies were not taken or were cut off.
-pub(super) async fn show(observers: &[Arc<dyn Observer>], events: &[OutboundEvent]) -> u64 {
+/// Shows `events` to all of them. A copy that is not taken, or cut off, has a line in the log.
+pub(super) async fn show(observers: &[Arc<dyn Observer>], events: &[OutboundEvent]) {
     let until = Instant::now() + OBSERVERS_WITHIN;
     let copies = events.iter().flat_map(|event| observers.iter().map(move |observer| (observer, event)));
-    let copies = join_all(copies.map(|(observer, event)| observe(&**observer, event, until))).await;
-    copies.into_iter().filter(|taken| !taken).count() as u64
+    join_all(copies.map(|(observer, event)| observe(&**observer, event, until))).await;
 }
 
-async fn observe(observer: &dyn Observer, event: &OutboundEvent, until: Instant) -> bool {
+async fn observe(observer: &dyn Observer, event: &OutboundEvent, until: Instant) {
     // The call stands inside the future, so that a panic before its first await is contained too.
     let copy = AssertUnwindSafe(async { observer.observe(event).await }).catch_unwind();
     let problem = match timeout_at(until, copy).await {
-        Ok(Ok(Ok(()))) => return true,
+        Ok(Ok(Ok(()))) => return,
         Ok(Ok(Err(error))) => crate::admit::chain(&*error),
         Ok(Err(_)) => "it panicked".to_owned(),
         Err(_) => "it took too long".to_owned(),
@@ -60,7 +59,6 @@ async fn observe(observer: &dyn Observer, event: &OutboundEvent, until: Instant)
         observer.name(),
         event.event_id
     );
-    false
 }
 
 /// Writes a line for every event: ids and kinds, never what is said.

@@ -15,7 +15,7 @@ use turnlock_store::chats::ChatState;
 use turnlock_store::ledger::{Ledger, LedgerState, LedgerWrite, PartPlan};
 
 use super::hold::Hold;
-use super::{DELIVERY, Delivery, Stop, count, growing, rules};
+use super::{DELIVERY, Delivery, Stop, growing, rules};
 
 /// How often a confirmed message is written over another worker's unfinished call. Each time somebody else wrote in
 /// between.
@@ -281,7 +281,6 @@ impl Work<'_, '_> {
         // Uncertain with an id: it stands, and may stand twice.
         let stands = ledger.parts().iter().all(|part| part.message_id().is_some());
         if ledger.state() == LedgerState::Sent || (ledger.state() == LedgerState::Uncertain && stands) {
-            count(&self.delivery.counts.delivered, 1);
             if was_gone {
                 self.delivery.store.clear_chat_gone(&self.chat, self.now()).await?;
             }

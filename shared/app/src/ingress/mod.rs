@@ -16,6 +16,7 @@
 //! sender try again, or in an answer.
 
 mod config;
+mod cron;
 mod fresh;
 mod slack;
 mod telegram;
@@ -34,6 +35,7 @@ use turnlock_domain::event::Channel;
 use turnlock_domain::ids::EventId;
 
 pub use config::{ConfigMismatch, slack_routes, source, telegram_routes, webhook_routes};
+pub use cron::{CronError, cron};
 pub use fresh::FreshIds;
 
 use crate::admit::{Admission, whole_seconds};
@@ -148,6 +150,12 @@ pub(crate) fn error(status: u16, word: &str, sentence: &str) -> IngressResponse 
 pub(crate) fn later(status: u16, word: &str, retry_after: Duration) -> IngressResponse {
     let seconds = whole_seconds(retry_after).max(1);
     error(status, word, &format!("try again in {seconds} s")).with_header("retry-after", seconds.to_string())
+}
+
+/// There is nothing at this path.
+#[must_use]
+pub fn not_found() -> IngressResponse {
+    error(404, "not_found", "there is nothing here")
 }
 
 /// Accepted, or nothing to do: platforms want no more than this.

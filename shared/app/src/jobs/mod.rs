@@ -31,9 +31,10 @@ use turnlock_models::{Model, ModelError};
 use turnlock_queue::{Queue, Receipt, Record};
 use turnlock_store::{Store, StoreError};
 
+use crate::dead_letter;
 use crate::journal_line;
 // How often a job may fail before it is given up; the turn's commit asks the same number before it owes the next one.
-use crate::turn::MAX_FAILURES;
+use crate::turn::{Handled, MAX_FAILURES};
 use save_memory::InvalidAnswer;
 
 /// How long a received job stays out of sight unless its worker renews it: a worker that dies is replaced after this.
@@ -56,6 +57,8 @@ pub struct Jobs {
     pub store: Store,
     /// The model that reads conversations for the memory.
     pub model: Arc<dyn Model>,
+    /// Where a record goes that is no job.
+    pub dead_letters: Arc<dyn Queue>,
 }
 
 /// What one receive of a job came to.
@@ -96,11 +99,9 @@ enum JobError {
 }
 
 impl Jobs {
-    /// Handles one record of a job queue. True when it is done with, whatever it came to: then it is to be deleted. Else
-    /// its visibility has been set, and it is to be reported as unfinished.
-    ///
-    /// A body that is no job of this version is left to the queue's dead letters: a newer version may know it.
-    pub async fn handle(&self, queue: &dyn Queue, record: &Record) -> bool {
+    /// Handles one record of `queue`, a job queue: done with, whatever it came to, or given back. A body that is no job
+    /// of this version goes to the dead letters: a newer version may know it, and `redrive` brings it back.
+    pub async fn handle(&self, queue: &dyn Queue, record: &Record) -> Handled {
         let outcome = match serde_json::from_str::<Job>(&record.body) {
             Ok(job) => tokio::select! {
                 biased;
@@ -110,18 +111,12 @@ impl Jobs {
             Err(error) => {
                 let (line, column) = (error.line(), error.column());
                 tracing::error!(message_id = record.message_id, line, column, "a message in a job queue is no job");
-                JobOutcome::Retry { after: backoff(record.receive_count) }
+                return dead_letter::give_up(&*self.dead_letters, queue, record).await;
             }
         };
         match outcome {
-            JobOutcome::Done | JobOutcome::Superseded | JobOutcome::Failed => true,
-            JobOutcome::Retry { after } => {
-                if let Err(error) = queue.set_visibility(&record.receipt, after).await {
-                    // It comes back all the same, when the visibility it has is over.
-                    tracing::debug!(message_id = record.message_id, %error, "a job's visibility was not set");
-                }
-                false
-            }
+            JobOutcome::Done | JobOutcome::Superseded | JobOutcome::Failed => Handled::Done,
+            JobOutcome::Retry { after } => dead_letter::give_back(queue, record, after).await,
         }
     }
 

@@ -23,7 +23,7 @@ use turnlock_domain::message::Message;
 use turnlock_domain::session::SessionKey;
 use turnlock_domain::turn::{Failure, Outcome};
 use turnlock_models::Model;
-use turnlock_queue::{NewMessage, Queue, Record};
+use turnlock_queue::{Queue, Record};
 use turnlock_store::history::StoredTurn;
 use turnlock_store::memory::ScopeHead;
 use turnlock_store::sessions::{CommitRefused, Head, HeadChange, Lock, Release};
@@ -42,6 +42,7 @@ use lease::{Lease, VISIBILITY, renewing};
 use response::{Ending, Said};
 
 use crate::admit::chain;
+use crate::dead_letter;
 use crate::journal_line::{self, EventOutcome};
 use crate::settings::AgentSettings;
 
@@ -82,8 +83,8 @@ pub struct Agent {
 pub enum Handled {
     /// Everything owed is on its way: the record may be deleted.
     Done,
-    /// It comes again; its visibility is set.
-    GivenBack,
+    /// It comes again after this, as far as its queue could be told so.
+    GivenBack(Duration),
 }
 
 /// One received record.
@@ -114,32 +115,10 @@ impl Agent {
         let Some(envelope) = parse(record) else {
             // It would block its group for ever.
             tracing::error!(message_id = record.message_id, "a message of the inbound queue is no event of ours");
-            return if self.give_up(record).await { Handled::Done } else { Handled::GivenBack };
+            return dead_letter::give_up(&*self.dead_letters, &*self.inbound, record).await;
         };
         let session = envelope.event.session_key();
         self.receive(&Receive { record, queue: &*self.inbound, envelope, session, deadline, dead_letter: false }).await
-    }
-
-    /// Sends a record to the dead letters; whether it is there.
-    async fn give_up(&self, record: &Record) -> bool {
-        let message = NewMessage {
-            body: record.body.clone(),
-            group: record.group.clone(),
-            deduplication_id: Some(turnlock_domain::ids::queue_id(&format!("dead.{}", record.message_id))),
-            attributes: record.attributes.clone(),
-            delay: Duration::ZERO,
-        };
-        match self.dead_letters.send(message).await {
-            Ok(()) => true,
-            Err(error) => {
-                tracing::error!(
-                    message_id = record.message_id,
-                    cause = chain(&error),
-                    "a message could not be given up"
-                );
-                false
-            }
-        }
     }
 
     async fn receive(&self, receive: &Receive<'_>) -> Handled {
@@ -159,7 +138,7 @@ impl Agent {
             Ok(Ok(turn)) => self.dispatch(receive, &turn).await,
             Ok(Err(Unsettled::LockLost)) => {
                 journal_line::fence_rejection(&lock.event, &lock.session, lock.fence, "turn");
-                Handled::GivenBack
+                Handled::GivenBack(VISIBILITY)
             }
             Ok(Err(Unsettled::Back { after, reset })) => {
                 let after = after.unwrap_or_else(|| backoff(head.attempts)).min(LONGEST_BACKOFF);
@@ -179,16 +158,14 @@ impl Agent {
     }
 
     async fn too_many_receives(&self, receive: &Receive<'_>, lock: Option<&Lock>) -> Handled {
-        if !self.give_up(receive.record).await {
-            return self.back(receive, LONGEST_BACKOFF).await;
-        }
-        if let Some(lock) = lock {
+        let given_up = dead_letter::give_up(&*self.dead_letters, receive.queue, receive.record).await;
+        if let (Handled::Done, Some(lock)) = (given_up, lock) {
             let how = Release { receives: Some(receive.record.receive_count), ..Release::default() };
             if let Err(error) = self.store.release(lock, how).await {
                 tracing::warn!(event_id = %lock.event, cause = chain(&error), "a lock was not released");
             }
         }
-        Handled::Done
+        given_up
     }
 
     /// Somebody else is at it: back with what is left of the lease. That is no attempt.
@@ -221,7 +198,7 @@ impl Agent {
         if let Err(error) = receive.queue.set_visibility(&receive.record.receipt, after).await {
             tracing::debug!(event_id = %receive.envelope.event.event_id, %error, "the visibility was not set");
         }
-        Handled::GivenBack
+        Handled::GivenBack(after)
     }
 
     /// The lock first: while the record is hidden nobody else can take its group, so whoever receives it next finds the
@@ -454,7 +431,7 @@ impl Agent {
         let receive = Receive { record, queue, envelope, session, deadline, dead_letter: true };
         match self.receive(&receive).await {
             Handled::Done => Settled::Done(event_id),
-            Handled::GivenBack => Settled::GivenBack,
+            Handled::GivenBack(after) => Settled::GivenBack(after),
         }
     }
 }
@@ -464,8 +441,8 @@ impl Agent {
 pub enum Settled {
     /// The event is committed and answered.
     Done(turnlock_domain::ids::EventId),
-    /// It comes again; its visibility is set.
-    GivenBack,
+    /// It comes again after this.
+    GivenBack(Duration),
     /// It is no event of ours: there is nobody to answer.
     NoEvent,
 }

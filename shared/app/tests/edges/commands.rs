@@ -5,13 +5,14 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 use turnlock_app::dead_letter;
+use turnlock_app::send;
 use turnlock_app::turn::Handled;
 use turnlock_domain::envelope::Envelope;
 use turnlock_domain::event::{MessageKind, OutboundEvent};
 use turnlock_domain::ids::EventId;
 use turnlock_domain::turn::{Failure, Outcome};
 use turnlock_embedded::EmbeddedDynamoDb;
-use turnlock_queue::{NewMessage, Queue};
+
 use turnlock_store::Store;
 
 use crate::kit::Kit;
@@ -26,8 +27,7 @@ async fn command(kit: &Kit, id: &str, command: &str) -> Envelope {
         "accepted_at": 1_767_603_600_000_i64, "position": "001767603600000#1", "command": command,
     }))
     .unwrap();
-    let body = serde_json::to_string(&envelope).unwrap();
-    kit.control.send(NewMessage::fifo(body, "telegram:5", id)).await.unwrap();
+    send::control(&*kit.control, &envelope).await.unwrap();
     envelope
 }
 
@@ -50,7 +50,7 @@ async fn a_command_outlives_a_table_that_is_out_for_minutes() {
         }
         match control.handle(&record).await {
             Handled::Done => break,
-            Handled::GivenBack => {}
+            Handled::GivenBack(_) => {}
         }
     }
     assert_eq!(waits, [0, 1, 3, 7, 15, 31, 63, 123, 183]);
@@ -65,7 +65,7 @@ async fn a_command_that_a_queue_gave_up_is_answered_and_kept() {
     let record = kit.control.receive(1).unwrap().remove(0);
     for _ in 0..2 {
         // Twice is once: the queue knows the answer's id, the table the marker and the item.
-        let handled = dead_letter::other(&agent, &*kit.control, &record, "fifo-dead").await;
+        let handled = dead_letter::handle(&agent, &*kit.control, &record, Instant::now()).await;
         assert_eq!(handled, Handled::Done);
     }
     let batch = kit.batch();
@@ -76,7 +76,7 @@ async fn a_command_that_a_queue_gave_up_is_answered_and_kept() {
     let marker = kit.store.marker(&EventId::from_stored("e1")).await.unwrap().unwrap();
     assert_eq!(*marker.outcome(), Outcome::Failed { reason: Failure::Dead });
     let dead = kit.store.dead_items(10).await.unwrap();
-    assert_eq!((dead.len(), dead[0].queue.as_str()), (1, "fifo-dead"));
+    assert_eq!((dead.len(), dead[0].queue.as_str()), (1, "control"));
 }
 
 /// Its copy in the inbound queue answers for itself, under the same id.
@@ -86,7 +86,7 @@ async fn a_given_up_reset_is_kept_and_not_answered() {
     let agent = kit.agent();
     command(&kit, "e1", "new").await;
     let record = kit.control.receive(1).unwrap().remove(0);
-    assert_eq!(dead_letter::other(&agent, &*kit.control, &record, "fifo-dead").await, Handled::Done);
+    assert_eq!(dead_letter::handle(&agent, &*kit.control, &record, Instant::now()).await, Handled::Done);
     assert!(kit.batch().is_empty());
     assert!(kit.store.marker(&EventId::from_stored("e1")).await.unwrap().is_none());
     assert_eq!(kit.store.dead_items(10).await.unwrap().len(), 1);

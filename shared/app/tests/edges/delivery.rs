@@ -53,16 +53,15 @@ async fn dl_identity_changes() {
 #[tokio::test(start_paused = true)]
 async fn no_handler_for_a_channel() {
     let kit = Kit::new().await;
-    let (cron, other) =
-        (event(json!({ "channel": "cron" })), event(json!({ "event_id": "e2.final", "account": "other" })));
-    kit.send(&[&cron, &other]).await;
+    let (matrix, other) =
+        (event(json!({ "channel": "matrix" })), event(json!({ "event_id": "e2.final", "account": "other" })));
+    kit.send(&[&matrix, &other]).await;
     let delivery = kit.delivery();
     assert_eq!(kit.deliver(&delivery).await, 0);
     for id in ["e1.final", "e2.final"] {
         assert_eq!(state(&kit, id).await, Some(LedgerState::Failed));
         assert_eq!(reason(&kit, id).await.as_deref(), Some("no_handler"));
     }
-    assert_eq!(delivery.counts.undelivered.load(Ordering::Relaxed), 2);
 }
 
 /// An observer that keeps what it gets, and then does what it is told.
@@ -111,7 +110,6 @@ async fn a_frame_is_dropped_where_nobody_sees_it_and_observed_all_the_same() {
     kit.deliver(&delivery).await;
     assert_eq!(kit.platform.chat("5"), ["Hello."]);
     assert_eq!(watcher.seen(), ["e1.frame.1.1", "e1.final"]);
-    assert_eq!(delivery.counts.dropped.load(Ordering::Relaxed), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -133,7 +131,6 @@ async fn observers_neither_delay_nor_stop_a_delivery_or_one_another() {
     let all = ["e1.final", "e2.final", "e3.final"].map(str::to_owned);
     assert_eq!((fine.seen(), fine.finished.load(Ordering::Relaxed)), (all.to_vec(), 3));
     assert_eq!(slow.seen(), all);
-    assert_eq!(delivery.counts.unobserved.load(Ordering::Relaxed), 9);
 }
 
 /// A client that is gone fails what is not shown, and leaves what is.

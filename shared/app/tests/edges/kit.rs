@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use turnlock_app::admit::{Admission, Depth};
 use turnlock_app::control::Control;
 use turnlock_app::deliver::observers::Observer;
-use turnlock_app::deliver::{BATCH_TIME, Counts, Delivery, ReplyRoute};
+use turnlock_app::deliver::{BATCH_TIME, Delivery, ReplyRoute};
 use turnlock_app::send;
 use turnlock_app::settings::{AgentSettings, Limits};
 use turnlock_app::turn::Agent;
@@ -21,7 +21,7 @@ use turnlock_app::words::Language;
 use turnlock_channels::http::{PlatformError, PlatformHttp, PlatformRequest, PlatformResponse};
 use turnlock_channels::{Outbound, slack, telegram};
 use turnlock_clock::Clock;
-use turnlock_domain::event::OutboundEvent;
+use turnlock_domain::event::{Channel, OutboundEvent};
 use turnlock_domain::rate::Rate;
 use turnlock_embedded::EmbeddedDynamoDb;
 use turnlock_models::Scripted;
@@ -82,6 +82,7 @@ impl Kit {
         Control {
             store: store.clone(),
             control: self.control.clone(),
+            dead_letters: self.inbound.clone(),
             outbound: self.outbound.clone(),
             settings: settings(),
         }
@@ -124,9 +125,8 @@ impl Kit {
             channels: Arc::new(channels),
             clock: self.clock.clone(),
             observers,
-            reply_routes: BTreeMap::from([("alerts".to_owned(), route)]),
+            reply_routes: BTreeMap::from([((Channel::Webhook, "alerts".to_owned()), route)]),
             batch_time: BATCH_TIME,
-            counts: Counts::default(),
         }
     }
 

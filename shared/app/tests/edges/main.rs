@@ -6,6 +6,7 @@
 mod admission;
 mod api;
 mod commands;
+mod cron;
 mod delivery;
 mod kit;
 mod races;

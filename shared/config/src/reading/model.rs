@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::table::{Context, Table};
-use super::values::{address, amount, one_of, whole, word};
+use super::values::{address, amount, flag, one_of, whole, word};
 use crate::{Capability, ModelSettings, Provider};
 
 const PROVIDERS: &[(&str, Provider)] =
@@ -55,7 +55,10 @@ fn read(mut table: Table, context: &mut Context<'_>) -> ModelSettings {
             table.read(context, "base_url", &mut model.base_url, address);
             table.optional_secret(context, "api_key", &mut model.api_key);
         }
-        Provider::Bedrock => table.read_optional(context, "region", &mut model.region, word),
+        Provider::Bedrock => {
+            table.read_optional(context, "region", &mut model.region, word);
+            table.read(context, "stream", &mut model.streams, flag);
+        }
         Provider::Scripted => {}
     }
     table.finish(context);

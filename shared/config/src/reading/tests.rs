@@ -363,12 +363,16 @@ fn a_bot_whose_token_is_not_read_says_its_id() {
 #[test]
 fn a_schedule_says_what_to_do_and_who_reads_the_answer() {
     let bot = "[telegram.main]\nbot_id = 7\nusername = \"echo_bot\"\nbot_token = \"env:T\"\nsecret_token = \"env:S\"\n";
-    let config =
-        parse(&format!("{bot}[cron.morning]\ntext = \"What is on today?\"\nreply_to = \"telegram:1000001\"\n"));
+    let planted = |_: &str| Some("planted".to_owned());
+    let config = Config::parse(
+        &format!("{bot}[cron.morning]\ntext = \"What is on today?\"\nreply_to = \"telegram:1000001\"\n"),
+        &planted,
+    )
+    .unwrap();
     let morning = &config.cron["morning"];
     assert_eq!(morning.text, "What is on today?");
     assert!(matches!(&morning.reply_to, Some(crate::ReplyTo::Chat { chat, .. }) if chat == "1000001"));
-    let refused = |text: &str| Config::parse(text, &|_| Some("planted".to_owned())).unwrap_err().to_string();
+    let refused = |text: &str| Config::parse(text, &planted).unwrap_err().to_string();
     assert!(refused("[cron.morning]\n").contains("cron.morning.text: is missing"));
     let nowhere = refused("[cron.morning]\ntext = \"x\"\nreply_to = \"telegram:1\"\n");
     assert!(nowhere.contains("cron.morning.reply_to: there is no [telegram.main] to send it"), "{nowhere}");

@@ -15,6 +15,8 @@ pub struct ModelSettings {
     pub api_key: Option<SecretString>,
     /// The AWS region of a Bedrock model; `None` = the function's own.
     pub region: Option<String>,
+    /// Whether a Bedrock model is asked to stream; some do not, or not with tools.
+    pub streams: bool,
     /// What it can do.
     pub capabilities: Vec<Capability>,
     /// Tokens it takes, question and answer together; `None` = unknown.
@@ -64,6 +66,7 @@ impl Default for ModelSettings {
             base_url: String::new(),
             api_key: None,
             region: None,
+            streams: true,
             capabilities: vec![Capability::Tools, Capability::Images],
             context_tokens: None,
             max_tokens: None,

@@ -22,6 +22,7 @@ use turnlock_store::sessions::{Acquire, Acquired, Head, HeadChange};
 
 use crate::jobs::Jobs;
 use crate::send;
+use crate::turn::Handled;
 
 pub(super) const SCOPE: &str = "chat:telegram:1";
 
@@ -63,10 +64,11 @@ impl Bench {
         let clock = Clock::starting_at("2026-01-05T09:00:00Z".parse().expect("a time"));
         let database = EmbeddedDynamoDb::memory().expect("a database");
         let store = Store::embedded(database.http_client(), "turnlock", clock.clone(), 1);
-        let settings = vec![QueueSettings::standard("jobs")];
+        let settings = vec![QueueSettings::standard("jobs"), QueueSettings::standard("dead")];
         let queues = LocalQueues::open(&Location::Memory, clock, settings).expect("queues");
         let model = Arc::new(model);
-        let jobs = Jobs { store: store.clone(), model: model.clone() };
+        let dead_letters = queues.queue("dead").expect("the dead letters");
+        let jobs = Jobs { store: store.clone(), model: model.clone(), dead_letters };
         Self { store, model, queues, jobs }
     }
 
@@ -78,6 +80,10 @@ impl Bench {
 
     pub(super) async fn seed(&self, boundary: u64, messages: &[Message]) {
         self.store.seed_session(&session(), 0, boundary, messages).await.expect("seeded");
+    }
+
+    pub(super) fn dead_letters(&self) -> Arc<LocalQueue> {
+        self.queues.queue("dead").expect("the queue")
     }
 
     pub(super) fn queue(&self) -> Arc<LocalQueue> {
@@ -134,7 +140,7 @@ impl Bench {
             async move {
                 let mut unfinished = Vec::new();
                 for record in &batch {
-                    if !jobs.handle(&*queue, record).await {
+                    if jobs.handle(&*queue, record).await != Handled::Done {
                         unfinished.push(record.message_id.clone());
                     }
                 }

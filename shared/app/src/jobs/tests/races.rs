@@ -74,12 +74,13 @@ async fn a_dead_worker_is_replaced_on_the_same_range() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_job_is_left_to_the_dead_letters() {
+async fn what_is_no_job_goes_to_the_dead_letters_at_once() {
     let bench = Bench::with_session(&conversation(10)).await;
     let body = json!({ "job": "embed", "session": "telegram:1" }).to_string();
     bench.queue().send(NewMessage::standard(body)).await.expect("sent");
-    bench.work(seconds(20)).await;
-    assert!(!bench.is_drained().await);
+    bench.work(seconds(1)).await;
+    assert!(bench.is_drained().await);
+    assert_eq!(bench.dead_letters().waiting().await.expect("asked"), 1);
     let job = Job::Consolidate(super::bench::target(0));
     let stored = json!({ "job": "consolidate", "session": "telegram:1", "generation": 0, "from": 0,
                          "scope": "chat:telegram:1", "event_id": "telegram:1:owes" });

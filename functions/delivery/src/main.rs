@@ -1,0 +1,33 @@
+//! Drains the outbound queue: replies to their channels, through the ledger.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use turnlock_app::deliver::Delivery;
+use turnlock_app::deliver::observers::{LogObserver, Observer};
+use turnlock_channels::http::{PlatformHttp, ReqwestHttp};
+use turnlock_config::names;
+use turnlock_lambda::batch::{self, Batch};
+use turnlock_lambda::{Function, StartError};
+
+const FUNCTION: Function = Function {
+    settings: &[names::TABLE, names::OUTBOUND_QUEUE, names::SECRETS],
+    needs: &["telegram.*.bot_token", "slack.*.bot_token", "webhook.*.secret"],
+};
+
+fn main() -> ExitCode {
+    turnlock_lambda::main(FUNCTION, async |start| {
+        let platforms: Arc<dyn PlatformHttp> =
+            Arc::new(ReqwestHttp::new().map_err(|error| StartError::Machine(error.into()))?);
+        batch::serve(
+            start,
+            move |start, config| {
+                let ours = (start.store()?, start.queue(names::OUTBOUND_QUEUE)?);
+                let observers: Vec<Arc<dyn Observer>> = vec![Arc::new(LogObserver)];
+                Ok(Delivery::from_config(config, ours, &platforms, &start.clock(), observers)?)
+            },
+            async |delivery: &Delivery, batch: Batch| delivery.handle(batch.records).await,
+        )
+        .await
+    })
+}

@@ -1,0 +1,286 @@
+//! The start of a function: everything that can be wrong is found here, before the first request, and named all at once.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use turnlock_app::admit::{Admission, Depth};
+use turnlock_app::ingress::{ConfigMismatch, FreshIds};
+use turnlock_app::model::{self, ModelError};
+use turnlock_app::settings::{AgentSettings, rate};
+use turnlock_clock::Clock;
+use turnlock_config::{Config, ConfigError, Part, names};
+use turnlock_models::Model;
+use turnlock_queue::sqs::SqsQueue;
+use turnlock_queue::{MAX_BYTES, Queue};
+use turnlock_store::Store;
+
+use crate::aws::Aws;
+use crate::logs;
+use crate::secrets::{Secrets, Values};
+
+/// What a function reads at its start.
+#[derive(Clone, Copy)]
+pub struct Function {
+    /// The environment variables that it cannot do without, besides those that every function reads.
+    pub settings: &'static [&'static str],
+    /// The configuration's secrets that it needs, as keys with `*` for a name: `telegram.*.bot_token`.
+    pub needs: &'static [&'static str],
+}
+
+/// Why a function cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Settings are not there.
+    #[error("set these in the function's environment: {}", .0.join(", "))]
+    Missing(Vec<&'static str>),
+    /// A setting says what cannot be.
+    #[error("{name}: {allowed}")]
+    Invalid {
+        /// The environment variable.
+        name: &'static str,
+        /// What is allowed.
+        allowed: &'static str,
+    },
+    /// The configuration file cannot be read, or says what cannot be.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A value of the configuration is none that its channel could work with.
+    #[error(transparent)]
+    Mismatch(#[from] ConfigMismatch),
+    /// The configured model cannot be used.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// A secret cannot be read.
+    #[error("the secret {id} cannot be read: {reason}")]
+    Secret {
+        /// Its id in Secrets Manager.
+        id: String,
+        /// Why; never its value.
+        reason: String,
+    },
+    /// The trusted roots cannot be read.
+    #[error("the trusted roots in {path} cannot be read")]
+    Roots {
+        /// The file.
+        path: String,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// An HTTP client cannot be made, or there is no source of chance.
+    #[error("this machine does not let the function start")]
+    Machine(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// Lambda's runtime interface cannot be reached.
+    #[error("the runtime interface of Lambda cannot be reached")]
+    Runtime(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// What every function has once it has started.
+#[derive(Clone)]
+pub struct Start(Arc<Inner>);
+
+struct Inner {
+    function: Function,
+    values: BTreeMap<&'static str, String>,
+    aws: Aws,
+    path: PathBuf,
+    secrets: Option<Secrets>,
+    sqs: aws_sdk_sqs::Client,
+    clock: Clock,
+}
+
+/// The part of a start that a rotation of secrets changes.
+#[derive(Clone)]
+pub(crate) struct Loaded {
+    pub(crate) config: Arc<Config>,
+    pub(crate) secrets: Values,
+}
+
+/// Runs a function: reads its settings, and hands them to `serve`, which returns when Lambda ends the process. Ends it
+/// with a line that says what is wrong if it cannot start.
+pub fn main(function: Function, serve: impl AsyncFnOnce(Start) -> Result<(), StartError>) -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let ended = match runtime {
+        Ok(runtime) => runtime.block_on(async {
+            logs::start()?;
+            serve(Start::new(function)?).await
+        }),
+        Err(error) => Err(StartError::Machine(error.into())),
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            logs::cannot_start(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+impl Start {
+    fn new(function: Function) -> Result<Self, StartError> {
+        let mut missing = Vec::new();
+        let mut values = BTreeMap::new();
+        for name in [names::CONFIG].iter().chain(function.settings) {
+            match names::environment(name) {
+                // No secrets is a choice; everything else has to say something.
+                Some(value) if !value.is_empty() || *name == names::SECRETS => drop(values.insert(*name, value)),
+                Some(_) | None => missing.push(*name),
+            }
+        }
+        let aws = Aws::from_environment(&mut missing)?;
+        let Some(aws) = aws.filter(|_| missing.is_empty()) else { return Err(StartError::Missing(missing)) };
+        let secrets = values.get(names::SECRETS).map(|ids| Secrets::new(&aws.for_service("SECRETS_MANAGER"), ids));
+        let path = PathBuf::from(values.get(names::CONFIG).map(String::as_str).unwrap_or_default());
+        let sqs = SqsQueue::client(&aws.for_service("SQS"));
+        Ok(Self(Arc::new(Inner { function, values, aws, path, secrets, sqs, clock: Clock::system() })))
+    }
+
+    /// Reads the secrets and the configuration.
+    pub(crate) async fn load(&self) -> Result<Loaded, StartError> {
+        let secrets = match &self.0.secrets {
+            Some(secrets) => secrets.read().await?,
+            None => Values::default(),
+        };
+        let turn_seconds = self.0.values.get(names::TURN_SECONDS).map(|text| {
+            let allowed = "must be a whole number of seconds";
+            text.parse().map_err(|_| StartError::Invalid { name: names::TURN_SECONDS, allowed })
+        });
+        let needs = |key: &str| self.0.function.needs.iter().any(|pattern| matches(pattern, key));
+        let part = Part { needs: &needs, turn_seconds: turn_seconds.transpose()? };
+        let lookup = |reference: &str| secrets.lookup(reference);
+        let config = Config::load_part(Path::new(&self.0.path), part, &lookup)?;
+        Ok(Loaded { config: Arc::new(config), secrets })
+    }
+
+    /// The configuration, for a function whose use case needs no secrets.
+    ///
+    /// # Errors
+    /// [`StartError`]: the file cannot be read, or says what cannot be.
+    pub async fn config(&self) -> Result<Arc<Config>, StartError> {
+        Ok(self.load().await?.config)
+    }
+
+    /// Whether anything can change while the function runs.
+    pub(crate) fn rotates(&self) -> bool {
+        self.0.secrets.is_some()
+    }
+
+    fn value(&self, name: &'static str) -> Result<&str, StartError> {
+        // Only a name that the function did not ask for is not there.
+        self.0.values.get(name).map(String::as_str).ok_or_else(|| StartError::Missing(vec![name]))
+    }
+
+    /// The table.
+    ///
+    /// # Errors
+    /// [`StartError::Missing`] if the function did not ask for its name; or there is no source of chance.
+    pub fn store(&self) -> Result<Store, StartError> {
+        let sdk = self.0.aws.for_service("DYNAMODB");
+        Ok(Store::on_aws(&sdk, self.value(names::TABLE)?, self.0.clock.clone(), seed()?))
+    }
+
+    /// The queue whose URL stands in the environment variable `name`.
+    ///
+    /// # Errors
+    /// As [`Start::store`].
+    pub fn queue(&self, name: &'static str) -> Result<Arc<dyn Queue>, StartError> {
+        Ok(Arc::new(SqsQueue::new(self.0.sqs.clone(), self.value(name)?, MAX_BYTES, seed()?)))
+    }
+
+    /// The time.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        self.0.clock.clone()
+    }
+
+    /// Identities for what brings none.
+    ///
+    /// # Errors
+    /// There is no source of chance.
+    pub fn fresh_ids(&self) -> Result<Arc<FreshIds>, StartError> {
+        Ok(Arc::new(FreshIds::new(self.clock(), seed()?)))
+    }
+
+    /// Admission, for the functions that take events in.
+    ///
+    /// # Errors
+    /// As [`Start::store`].
+    pub fn admission(&self, config: &Config) -> Result<Arc<Admission>, StartError> {
+        let settings = AgentSettings::from_config(config);
+        Ok(Arc::new(Admission {
+            store: self.store()?,
+            inbound: self.queue(names::INBOUND_QUEUE)?,
+            control: self.queue(names::CONTROL_QUEUE)?,
+            outbound: self.queue(names::OUTBOUND_QUEUE)?,
+            rate: rate(config),
+            queue_limit: settings.limits.queue,
+            language: settings.language,
+            clock: self.clock(),
+            depth: Depth::default(),
+        }))
+    }
+
+    /// The configured model.
+    ///
+    /// # Errors
+    /// [`StartError::Model`] says which and what to do.
+    pub fn model(&self, config: &Config) -> Result<Arc<dyn Model>, StartError> {
+        #[cfg(feature = "bedrock")]
+        if let Some(first) = config.models.first().filter(|model| model.provider == turnlock_config::Provider::Bedrock)
+        {
+            return Ok(self.bedrock(first));
+        }
+        Ok(model::model(&config.models)?)
+    }
+
+    #[cfg(feature = "bedrock")]
+    fn bedrock(&self, model: &turnlock_config::ModelSettings) -> Arc<dyn Model> {
+        let mut sdk = self.0.aws.for_service("BEDROCK_RUNTIME").into_builder();
+        if let Some(region) = &model.region {
+            sdk.set_region(aws_types::region::Region::new(region.clone()));
+        }
+        let settings = turnlock_models::bedrock::BedrockSettings {
+            model: model.model.clone(),
+            streams: model.streams,
+            capabilities: model::capabilities(model),
+            max_tokens: model.max_tokens,
+            timeouts: turnlock_models::Timeouts::default(),
+        };
+        Arc::new(turnlock_models::bedrock::Bedrock::new(&sdk.build(), settings))
+    }
+}
+
+/// Another one for every process.
+fn seed() -> Result<u64, StartError> {
+    let mut seed = [0; 8];
+    getrandom::fill(&mut seed).map_err(|error| StartError::Machine(error.into()))?;
+    Ok(u64::from_le_bytes(seed))
+}
+
+/// Whether `key` is one of those that `pattern` means: `*` stands for one part.
+fn matches(pattern: &str, key: &str) -> bool {
+    let (mut wanted, mut given) = (pattern.split('.'), key.split('.'));
+    loop {
+        match (wanted.next(), given.next()) {
+            (None, None) => return true,
+            (Some("*"), Some(_)) => {}
+            (Some(wanted), Some(given)) if wanted == given => {}
+            _ => return false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_is_one_part() {
+        assert!(matches("telegram.*.bot_token", "telegram.main.bot_token"));
+        assert!(!matches("telegram.*.bot_token", "telegram.main.secret_token"));
+        assert!(!matches("telegram.*.bot_token", "slack.main.bot_token"));
+        assert!(!matches("telegram.*", "telegram.main.bot_token"));
+        assert!(matches("*.api_key", "models[0].api_key"));
+    }
+}
