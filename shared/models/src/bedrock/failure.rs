@@ -112,7 +112,7 @@ impl Refusal {
             _ => match self.speaks_of {
                 SpeaksOf::Context => ModelError::ContextFull,
                 SpeaksOf::Profile => invalid(": name an inference profile in the place of this model"),
-                SpeaksOf::Streaming => invalid(": configure the model as one that does not stream"),
+                SpeaksOf::Streaming => invalid(": set `stream = false` for it, so that it answers in one piece"),
                 SpeaksOf::Nothing => invalid(""),
             },
         }

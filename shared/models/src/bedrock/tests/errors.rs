@@ -81,7 +81,7 @@ async fn a_refusal_repeats_nothing_and_says_what_to_do() {
             400,
             "ValidationException",
             "my secret: This model doesn't support tool use in streaming mode.",
-            "configure the model as one that does not stream",
+            "set `stream = false` for it, so that it answers in one piece",
         ),
         (403, "AccessDeniedException", "my secret", "allow the role bedrock:InvokeModel"),
         (500, "my secret", "my secret", "the model provider is not available"),
