@@ -10,7 +10,6 @@ use std::time::Duration;
 use aws_sdk_sqs::config::http::HttpResponse;
 use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_sqs::types::BatchResultErrorEntry;
-use aws_smithy_runtime_api::client::dns::ResolveDnsError;
 use backon::{BackoffBuilder, ExponentialBackoff};
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -143,15 +142,14 @@ impl Fault {
     }
 }
 
-/// Whether the chain of errors names a cause that comes before anything is sent.
+/// Whether the chain of errors names a cause that comes before anything is sent. What cannot be told from a connection
+/// that broke (a name that does not resolve, a handshake that fails) counts as sent.
 fn never_connected(error: &(dyn Error + 'static)) -> bool {
     use std::io::ErrorKind::{AddrNotAvailable, ConnectionRefused, HostUnreachable, NetworkUnreachable};
     let mut cause = Some(error);
     while let Some(error) = cause {
-        let is_io = error.downcast_ref::<std::io::Error>().is_some_and(|error| {
-            matches!(error.kind(), AddrNotAvailable | ConnectionRefused | HostUnreachable | NetworkUnreachable)
-        });
-        if is_io || error.is::<ResolveDnsError>() {
+        let kind = error.downcast_ref().map(std::io::Error::kind);
+        if matches!(kind, Some(AddrNotAvailable | ConnectionRefused | HostUnreachable | NetworkUnreachable)) {
             return true;
         }
         cause = error.source();
