@@ -1,0 +1,79 @@
+//! The table, the alarm and the schedule.
+
+use serde_json::{Value, json};
+use turnlock_store::keys;
+use turnlock_tests::template::{Template, target};
+
+use super::unless;
+
+/// The key and the TTL that the store writes; what is written can be brought back.
+pub(in super::super) fn table(template: &Template) -> Vec<String> {
+    let table = template.properties("Table");
+    let key = json!([
+        { "AttributeName": keys::PK, "KeyType": "HASH" },
+        { "AttributeName": keys::SK, "KeyType": "RANGE" },
+    ]);
+    let ttl = json!({ "AttributeName": keys::TTL, "Enabled": true });
+    let recovery = &table["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"];
+    let checks = [
+        unless(table["KeySchema"] == key, || "Table: its key is not the store's".to_owned()),
+        unless(table["TimeToLiveSpecification"] == ttl, || "Table: its TTL is not the store's".to_owned()),
+        unless(*recovery == true, || "Table: there is no way back".to_owned()),
+        unless(table["BillingMode"] == "PAY_PER_REQUEST", || "Table: it costs without users".to_owned()),
+        unless(table["DeletionProtectionEnabled"] == "true", || "Table: nothing protects it".to_owned()),
+    ];
+    checks.into_iter().flatten().collect()
+}
+
+/// A dead item rings, and so does a dead letter that is not settled.
+pub(in super::super) fn alarm(template: &Template) -> Vec<String> {
+    let alarms = || template.of_kind("AWS::CloudWatch::Alarm").map(|(_, alarm)| alarm);
+    let rings_once = |alarm: &Value| {
+        alarm["ComparisonOperator"] == "GreaterThanOrEqualToThreshold"
+            && alarm["Threshold"] == 1
+            && alarm["Statistic"] == "Sum"
+            && alarm["TreatMissingData"] == "notBreaching"
+    };
+    let dead = |function: &str| {
+        let dimension = json!([{ "Name": "function", "Value": { "Ref": function } }]);
+        let mut of = alarms().filter(|a| a["Namespace"] == "Turnlock" && a["MetricName"] == "Dead");
+        of.any(|alarm| alarm["Dimensions"] == dimension && rings_once(alarm))
+    };
+    let waits = |queue: &str| {
+        let mut of =
+            alarms().filter(|a| a["Namespace"] == "AWS/SQS" && a["MetricName"] == "ApproximateAgeOfOldestMessage");
+        of.any(|alarm| target(&alarm["Dimensions"][0]["Value"]) == Some(queue))
+    };
+    let functions = ["DeadLetter", "Delivery"].iter();
+    let silent = functions.filter_map(|name| unless(dead(name), || format!("no alarm for dead items of {name}")));
+    let queues = ["DeadLetterQueue", "JobDeadLetterQueue"].iter();
+    let stuck = queues.filter_map(|name| unless(waits(name), || format!("no alarm for what waits in {name}")));
+    silent.chain(stuck).collect()
+}
+
+/// A schedule says which one it is and for when: that is the event's identity.
+pub(in super::super) fn schedule(template: &Template) -> Vec<String> {
+    let mut found = Vec::new();
+    for (id, schedule) in template.of_kind("AWS::Scheduler::Schedule") {
+        let goal = &schedule["Target"];
+        let input = goal["Input"]["Fn::Sub"].as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
+        let wanted = json!({
+            "cron": "${CronName}",
+            "schedule": "<aws.scheduler.schedule-arn>",
+            "scheduled_time": "<aws.scheduler.scheduled-time>",
+        });
+        let function = target(&goal["Arn"]);
+        let role = target(&goal["RoleArn"]).unwrap_or_default();
+        let statements = template.statements(role);
+        let mut starts = statements.iter().filter(|statement| statement.actions.contains(&"lambda:InvokeFunction"));
+        found.extend([
+            unless(input == Some(wanted), || format!("{id}: its input is another")),
+            unless(schedule["FlexibleTimeWindow"]["Mode"] == "OFF", || format!("{id}: it comes when it likes")),
+            unless(function == Some("IngressCron"), || format!("{id}: it starts {function:?}")),
+            unless(starts.any(|statement| statement.targets().eq(function)), || {
+                format!("{id}: its role starts another")
+            }),
+        ]);
+    }
+    found.into_iter().flatten().collect()
+}
