@@ -57,6 +57,8 @@ pub(crate) enum Command {
     },
     /// Play a recorded delivery, signed, to the running host and show what the chat would show
     Send(Send),
+    /// Send what was given up again, once its cause is gone
+    Redrive(Redrive),
     /// Play scripts offline, on a virtual clock, and check what they expect
     Replay(Replay),
 }
@@ -73,6 +75,23 @@ pub(crate) struct Replay {
     /// What chance is made from: the same file, seed and version give the same output
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub(crate) seed: u64,
+}
+
+/// What to send again. Without a choice, what was given up is listed and nothing is sent.
+///
+/// For a deployment on AWS, set the environment that the stack's output RedriveEnvironment prints, and the credentials
+/// (`aws configure export-credentials --format env`). Without TURNLOCK_TABLE it is about the data directory here.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Redrive {
+    /// The events, by the ids that the list shows
+    #[arg(value_name = "ID", conflicts_with = "all")]
+    pub(crate) ids: Vec<String>,
+    /// Everything that the list shows
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// How many of the newest are looked at
+    #[arg(long, default_value_t = 100, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) newest: u16,
 }
 
 /// A delivery to play.

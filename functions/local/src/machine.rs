@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use anyhow::Context;
+use turnlock_app::redrive::Redrive;
 use turnlock_channels::http::PlatformHttp;
 use turnlock_clock::Clock;
 use turnlock_config::Config;
 use turnlock_embedded::EmbeddedDynamoDb;
+use turnlock_host::queues as names;
 use turnlock_host::{Host, Ports, recovery};
 use turnlock_models::Model;
+use turnlock_queue::Queue;
 use turnlock_queue::local::{LocalQueues, Location};
 use turnlock_store::Store;
 
@@ -49,6 +52,20 @@ pub(crate) async fn host(
         seed: seed()?,
     };
     Ok(Host::new(ports)?)
+}
+
+/// What a redrive needs, over the files in `data`. Whoever calls this holds the directory's lock.
+pub(crate) async fn redrive(data: &DataDirectory, config: &Config) -> anyhow::Result<Redrive> {
+    let clock = Clock::system();
+    let queues = queues(data, &clock, config)?;
+    let queue = |name| -> anyhow::Result<Arc<dyn Queue>> { Ok(queues.queue(name)?) };
+    Ok(Redrive {
+        store: store(data, &clock).await?,
+        inbound: queue(names::INBOUND)?,
+        outbound: queue(names::OUTBOUND)?,
+        consolidate: queue(names::CONSOLIDATE)?,
+        review: queue(names::REVIEW)?,
+    })
 }
 
 async fn store(data: &DataDirectory, clock: &Clock) -> anyhow::Result<Store> {

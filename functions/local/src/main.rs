@@ -2,7 +2,7 @@
 //!
 //! | module | does |
 //! |---|---|
-//! | [`serve`], [`chat`], [`send`], [`replay`] | a command each |
+//! | [`serve`], [`chat`], [`send`], [`redrive`], [`replay`] | a command each |
 //! | [`setup`], [`data`] | configuration and data directory: who works in it, the demo's secrets |
 //! | [`running`], [`machine`], [`platforms`], [`unhurried`] | a host that listens, and what it is made of |
 //! | [`http`] | routes, the guard against foreign pages, the page |
@@ -21,6 +21,7 @@ mod journal;
 mod logs;
 mod machine;
 mod platforms;
+mod redrive;
 mod replay;
 mod running;
 mod send;
@@ -51,6 +52,7 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Serve => in_runtime(serve::run(options)),
         Command::Chat { session } => in_runtime(chat::run(options, &session)),
         Command::Send(send) => in_runtime(send::run(options, &send)),
+        Command::Redrive(redrive) => in_runtime(redrive::run(options, &redrive)),
         // It has a runtime of its own, in which time is virtual.
         Command::Replay(replay) => replay::run(&replay),
     }

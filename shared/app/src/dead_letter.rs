@@ -20,6 +20,8 @@ use crate::journal_line::{self, EventOutcome};
 use crate::send;
 use crate::turn::{Agent, Handled, Settled};
 
+/// The name of the control queue in dead items.
+pub(crate) const CONTROL: &str = "control";
 const BACKOFF: Duration = Duration::from_secs(30);
 
 /// Handles one record of a dead-letter queue, whichever queue gave it up: an event is settled, a command is answered, and
@@ -75,7 +77,7 @@ impl Source {
     fn name(self) -> &'static str {
         match self {
             Self::Inbound => "inbound",
-            Self::Control => "control",
+            Self::Control => CONTROL,
             Self::Outbound => OUTBOUND_QUEUE,
             Self::Job => "job",
             Self::Unknown => "unknown",

@@ -13,6 +13,7 @@
 //! | [`model`] | the configured model |
 //! | [`settings`] | the configuration as the use cases need it |
 //! | [`dead_letter`] | what a queue gave up: send what was committed, answer for what was not |
+//! | [`redrive`] | sends what was given up again |
 //! | [`api`] | the HTTP API: messages, events, streams, sessions |
 //! | [`words`] | every sentence shown to a user, by language |
 //! | [`send`] | events and jobs as queue messages |
@@ -28,6 +29,7 @@ pub mod jobs;
 pub mod journal_line;
 pub mod memory_text;
 pub mod model;
+pub mod redrive;
 pub mod send;
 pub mod settings;
 pub mod turn;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use turnlock_config::{Capability, ModelSettings, Provider};
-use turnlock_models::openai::Timeouts;
+use turnlock_models::Timeouts;
 use turnlock_models::{Capabilities, Model, OpenAi, OpenAiSettings, Scripted};
 
 /// Why the configured model cannot be used.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use turnlock_domain::envelope::Envelope;
 use turnlock_domain::event::OutboundEvent;
 use turnlock_domain::ids::queue_id;
+use turnlock_domain::time::Millis;
 use turnlock_domain::turn::Job;
 use turnlock_queue::{NewMessage, Queue, Record, SendError};
 
@@ -23,7 +24,7 @@ pub async fn inbound(queue: &dyn Queue, envelope: &Envelope) -> Result<(), SendE
     queue.send(event_message(envelope)).await
 }
 
-fn event_message(envelope: &Envelope) -> NewMessage {
+pub(crate) fn event_message(envelope: &Envelope) -> NewMessage {
     let deduplication_id = match envelope.redrive {
         0 => queue_id(envelope.event.event_id.as_str()),
         times => queue_id(&format!("{}.redrive{times}", envelope.event.event_id)),
@@ -58,15 +59,22 @@ pub(crate) fn is_control(record: &Record) -> bool {
 /// # Errors
 /// Those of [`Queue::send`]; a second sending is recognised by the queue or by the delivery ledger.
 pub async fn outbound(queue: &dyn Queue, event: &OutboundEvent) -> Result<(), SendError> {
-    queue
-        .send(NewMessage {
-            body: json(event),
-            group: Some(queue_id(&event.chat())),
-            deduplication_id: Some(queue_id(&event.event_id)),
-            attributes: trace(event.trace.as_deref()),
-            delay: Duration::ZERO,
-        })
-        .await
+    queue.send(outbound_message(event, None)).await
+}
+
+/// `redriven` = when it was given up, if it is sent again after that.
+pub(crate) fn outbound_message(event: &OutboundEvent, redriven: Option<Millis>) -> NewMessage {
+    let deduplication_id = match redriven {
+        None => queue_id(&event.event_id),
+        Some(at) => queue_id(&format!("{}.redrive{}", event.event_id, at.0)),
+    };
+    NewMessage {
+        body: json(event),
+        group: Some(queue_id(&event.chat())),
+        deduplication_id: Some(deduplication_id),
+        attributes: trace(event.trace.as_deref()),
+        delay: Duration::ZERO,
+    }
 }
 
 /// Sends a job to its own queue.
@@ -74,15 +82,11 @@ pub async fn outbound(queue: &dyn Queue, event: &OutboundEvent) -> Result<(), Se
 /// # Errors
 /// Those of [`Queue::send`]; a job that comes twice is recognised by its claim.
 pub async fn job(queue: &dyn Queue, job: &Job) -> Result<(), SendError> {
-    queue
-        .send(NewMessage {
-            body: json(job),
-            group: None,
-            deduplication_id: None,
-            attributes: BTreeMap::new(),
-            delay: Duration::ZERO,
-        })
-        .await
+    queue.send(job_message(job)).await
+}
+
+pub(crate) fn job_message(job: &Job) -> NewMessage {
+    NewMessage::standard(json(job))
 }
 
 fn trace(traceparent: Option<&str>) -> BTreeMap<String, String> {

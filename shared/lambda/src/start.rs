@@ -104,7 +104,7 @@ pub fn main(function: Function, serve: impl AsyncFnOnce(Start) -> Result<(), Sta
     let ended = match runtime {
         Ok(runtime) => runtime.block_on(async {
             logs::start()?;
-            serve(Start::new(function)?).await
+            serve(Start::new(function, &[names::CONFIG])?).await
         }),
         Err(error) => Err(StartError::Machine(error.into())),
     };
@@ -118,10 +118,19 @@ pub fn main(function: Function, serve: impl AsyncFnOnce(Start) -> Result<(), Sta
 }
 
 impl Start {
-    fn new(function: Function) -> Result<Self, StartError> {
+    /// What an operator's command needs of a deployment: the environment that its functions have, as far as `settings`
+    /// name it. It reads no configuration.
+    ///
+    /// # Errors
+    /// [`StartError::Missing`] names all that is not there.
+    pub fn for_operator(settings: &'static [&'static str]) -> Result<Self, StartError> {
+        Self::new(Function { settings, needs: &[] }, &[])
+    }
+
+    fn new(function: Function, besides: &[&'static str]) -> Result<Self, StartError> {
         let mut missing = Vec::new();
         let mut values = BTreeMap::new();
-        for name in [names::CONFIG].iter().chain(function.settings) {
+        for name in besides.iter().chain(function.settings) {
             match names::environment(name) {
                 // No secrets is a choice; everything else has to say something.
                 Some(value) if !value.is_empty() || *name == names::SECRETS => drop(values.insert(*name, value)),

@@ -25,7 +25,7 @@ use crate::model::{Capabilities, Model, ModelStream};
 use crate::request::ModelRequest;
 use crate::wire;
 
-pub use crate::model::Timeouts;
+use crate::model::Timeouts;
 
 /// Whose newer models take the token limit under another name, and refuse the old one.
 const OPENAI_HOST: &str = "api.openai.com";

@@ -17,6 +17,7 @@
 //! pool. Nothing here knows what a message means, opens an envelope or retries; an error tells whether trying again
 //! helps and whether the message may have been accepted all the same.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -47,12 +48,34 @@ pub const MAX_BATCH: usize = 10;
 /// What a sender is told to wait when a queue stayed full, or throttled us, for as long as it was tried.
 const FULL_RETRY_AFTER: Duration = Duration::from_secs(5);
 
+/// Why a message was not sent that stands behind one that was not.
+const BEHIND: &str = "an earlier message of its group was not sent";
+
 /// A queue as its senders and the holders of its receipts see it.
 #[async_trait]
 pub trait Queue: Send + Sync {
     /// Puts a message at the end of its group. A message whose deduplication id its group has seen within
     /// [`DEDUPLICATION_WINDOW`] is accepted and dropped. Takes at most [`PUBLISH_TIMEOUT`].
     async fn send(&self, message: NewMessage) -> Result<(), SendError>;
+
+    /// Sends all of `messages` and says of each, in their order, what became of it. The order within a group is kept:
+    /// after one that was not sent for a passing
+    /// reason, no later one of its group is.
+    async fn send_all(&self, messages: Vec<NewMessage>) -> Vec<Result<(), SendError>> {
+        let (mut held, mut outcomes) = (BTreeSet::new(), Vec::with_capacity(messages.len()));
+        for message in messages {
+            let group = message.group.clone();
+            let outcome = match &group {
+                Some(group) if held.contains(group) => Err(SendError::Unreachable(BEHIND.into())),
+                _ => self.send(message).await,
+            };
+            if outcome.as_ref().is_err_and(SendError::is_retryable) {
+                held.extend(group);
+            }
+            outcomes.push(outcome);
+        }
+        outcomes
+    }
 
     /// Keeps a received message out of sight for `visibility` from now; zero gives it back at once. Either way it stays
     /// first in its group. Fails with [`ReceiptError::Ended`] once the receipt no longer holds the message.

@@ -131,6 +131,10 @@ impl Queue for SqsQueue {
         sent.map(drop).map_err(|failure| send_error(failure, bytes))
     }
 
+    async fn send_all(&self, messages: Vec<NewMessage>) -> Vec<Result<(), SendError>> {
+        self.send_in_batches(messages).await
+    }
+
     async fn set_visibility(&self, receipt: &Receipt, visibility: Duration) -> Result<(), ReceiptError> {
         if visibility > MAX_VISIBILITY {
             return Err(ReceiptError::VisibilityTooLong(visibility));

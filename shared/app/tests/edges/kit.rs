@@ -36,6 +36,7 @@ pub(crate) struct Kit {
     pub(crate) inbound: Arc<LocalQueue>,
     pub(crate) control: Arc<LocalQueue>,
     pub(crate) outbound: Arc<LocalQueue>,
+    pub(crate) jobs: Arc<LocalQueue>,
     pub(crate) platform: Arc<Platform>,
 }
 
@@ -51,7 +52,8 @@ impl Kit {
         let store = Store::embedded(database.http_client(), "turnlock", clock.clone(), 1);
         store.create_table().await.unwrap();
         let inbound = QueueSettings { capacity, ..QueueSettings::fifo("inbound") };
-        let settings = vec![inbound, QueueSettings::fifo("control"), QueueSettings::fifo("outbound")];
+        let fifo = QueueSettings::fifo;
+        let settings = vec![inbound, fifo("control"), fifo("outbound"), QueueSettings::standard("jobs")];
         let queues = LocalQueues::open(&Location::Memory, clock.clone(), settings).unwrap();
         let queue = |name| queues.queue(name).unwrap();
         Self {
@@ -59,6 +61,7 @@ impl Kit {
             inbound: queue("inbound"),
             control: queue("control"),
             outbound: queue("outbound"),
+            jobs: queue("jobs"),
             platform: Arc::new(Platform::default()),
             clock,
         }

@@ -10,3 +10,4 @@ mod cron;
 mod delivery;
 mod kit;
 mod races;
+mod redrive;

@@ -1,4 +1,4 @@
-//! Many messages at once, for whoever sends them again by the dozen.
+//! Many messages at once, in as few requests as they fit.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 
 use super::request::{Failure, Fault, Source, Tries};
 use super::{SqsQueue, attributes, delay, send_error};
-use crate::{BoxError, MAX_BATCH, NewMessage, SendError};
+use crate::{BEHIND, BoxError, MAX_BATCH, NewMessage, SendError};
 
 /// A message on its way.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl SqsQueue {
     /// a passing reason no later one of its group is. A request holds at most [`MAX_BATCH`] messages, together no more
     /// bytes than the queue takes at once (SQS has one limit for both), and takes at most [`crate::PUBLISH_TIMEOUT`], in
     /// which what failed is sent again without what did not.
-    pub async fn send_all(&self, messages: Vec<NewMessage>) -> Vec<Result<(), SendError>> {
+    pub(super) async fn send_in_batches(&self, messages: Vec<NewMessage>) -> Vec<Result<(), SendError>> {
         let mut outcomes = Vec::with_capacity(messages.len());
         let mut pending = VecDeque::new();
         for (place, message) in messages.into_iter().enumerate() {
@@ -130,6 +130,3 @@ impl SqsQueue {
         faults.collect()
     }
 }
-
-/// Why a message was not sent that stands behind one that was not.
-const BEHIND: &str = "an earlier message of its group was not sent";

@@ -1,7 +1,7 @@
 //! Many messages at once: how they are cut into requests, and what becomes of each.
 
 use serde_json::{Value, json};
-use turnlock_queue::{MAX_BYTES, NewMessage, PUBLISH_TIMEOUT, SendError};
+use turnlock_queue::{MAX_BYTES, NewMessage, PUBLISH_TIMEOUT, Queue, SendError};
 
 use crate::wire::{Answer, FIFO, INTERNAL, STANDARD, THROTTLED, Wire};
 
