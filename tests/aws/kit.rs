@@ -1,7 +1,8 @@
 //! What the flows share: a deployment with all channels, how the world writes to it, and what it must look like at the end.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, timeout, timeout_at};
 use turnlock_channels::{slack, telegram, webhook};
 use turnlock_config::Config;
-use turnlock_replay::fakes::{Accounts, ShownMessage};
+use turnlock_replay::fakes::Accounts;
 use turnlock_tests::aws::{Aws, Setup};
 use turnlock_tests::template::{EVERYTHING, granted_actions};
 
@@ -21,7 +22,7 @@ pub(crate) const WITHIN: Duration = Duration::from_secs(60);
 
 /// The model of the configuration, as in the template's defaults.
 const MODEL: &str = "global.amazon.nova-2-lite-v1:0";
-const BOT: &str = "1:telegram-bot-token";
+const BOT: &str = "900:telegram-bot-token";
 const SIGNING: &str = "51ac";
 /// `whsec_` and base64, as Standard Webhooks wants it.
 const WEBHOOK: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -42,6 +43,8 @@ const PARAMETERS: &[(&str, &str)] = &[
 pub(crate) struct Kit {
     pub(crate) aws: Aws,
     next: AtomicI64,
+    /// What chats were seen to show.
+    shown: Mutex<BTreeMap<String, Vec<String>>>,
 }
 
 impl Kit {
@@ -63,7 +66,7 @@ impl Kit {
         // What the stack drew at random; a person reads it from there.
         aws.put_secret("TelegramSecret", &json!({ "telegram-secret-token": TELEGRAM })).await;
         aws.put_secret("GatewaySecret", &json!({ "gateway-key": GATEWAY })).await;
-        Self { aws, next: AtomicI64::new(1) }
+        Self { aws, next: AtomicI64::new(1), shown: Mutex::default() }
     }
 
     /// A number that was not used before.
@@ -153,32 +156,38 @@ impl Kit {
     }
 
     /// The messages of a chat, or of a thread in it, as a reader sees them: `telegram:main:5`.
-    pub(crate) fn shown(&self, chat: &str) -> Vec<ShownMessage> {
-        self.aws.platforms.chats().remove(chat).map(|chat| chat.messages).unwrap_or_default()
-    }
-
-    /// Their texts.
     pub(crate) fn texts(&self, chat: &str) -> Vec<String> {
-        self.shown(chat).into_iter().map(|message| message.text).collect()
+        let chat = self.aws.platforms.chats().remove(chat);
+        chat.into_iter().flat_map(|chat| chat.messages).map(|message| message.text).collect()
     }
 
-    /// Waits until a chat shows so many messages that are not being written any more, and says what they are.
-    pub(crate) async fn finals(&self, chat: &str, count: usize, within: Duration) -> Vec<String> {
+    /// Waits until a chat shows exactly these messages. They are all that it shows in the end, too.
+    pub(crate) async fn shows(&self, chat: &str, texts: &[&str]) {
+        self.shows_within(chat, texts, WITHIN).await;
+    }
+
+    /// The same, with another patience.
+    pub(crate) async fn shows_within(&self, chat: &str, texts: &[&str], within: Duration) {
         let mut changes = self.aws.platforms.changes();
         let end = Instant::now() + within;
-        loop {
-            let texts = self.texts(chat);
-            if texts.len() >= count && !self.is_being_written(chat) {
-                return texts;
-            }
+        while self.texts(chat) != texts {
             let next = timeout_at(end, changes.changed()).await;
-            assert!(next.is_ok(), "{chat} shows {texts:?} after {within:?}, not {count} messages");
+            assert!(next.is_ok(), "{chat} shows {:?} after {within:?}, not {texts:?}", self.texts(chat));
         }
+        let texts = texts.iter().map(|text| (*text).to_owned()).collect();
+        self.shown.lock().unwrap().insert(chat.to_owned(), texts);
     }
 
-    /// Whether what delivery shows of a chat is not the end of it.
-    fn is_being_written(&self, _chat: &str) -> bool {
-        false
+    /// Lets the time pass that a record of a dead function's queue is out of sight for: it is visible at once.
+    pub(crate) async fn reappear(&self, function: &str, queue: &str) {
+        let received = self.aws.lambda.received(function);
+        let event: Value = serde_json::from_slice(received.last().unwrap()).unwrap();
+        let request = json!({
+            "QueueUrl": self.aws.stack.physical(queue),
+            "ReceiptHandle": event["Records"][0]["receiptHandle"],
+            "VisibilityTimeout": 0,
+        });
+        self.aws.cloud.json("AmazonSQS.ChangeMessageVisibility", &request).await;
     }
 
     /// Waits until no queue holds a message and no function runs.
@@ -199,11 +208,20 @@ impl Kit {
         timeout(WITHIN, settled).await.expect("queues become empty");
     }
 
-    /// What every flow promises at its end: nothing is left in a queue, nothing became a dead letter, nobody asked for what
-    /// its role does not allow, every scripted answer and fault was used.
+    /// What every flow promises at its end: nothing is left in a queue, nothing became a dead letter.
     pub(crate) async fn end(&self) {
+        self.end_with_dead_letters(0).await;
+    }
+
+    /// The same with so many dead letters. Beside that nobody asked for what its role does not allow, every scripted
+    /// answer and fault was used, and chats show what they showed.
+    pub(crate) async fn end_with_dead_letters(&self, expected: usize) {
         self.settle().await;
-        assert_eq!(self.aws.lambda.invocations("DeadLetter"), 0, "{}", self.aws.log("DeadLetter"));
+        let dead = self.aws.lambda.received("DeadLetter").len();
+        assert_eq!(dead, expected, "{}", self.aws.log("DeadLetter"));
+        for (chat, texts) in &*self.shown.lock().unwrap() {
+            assert_eq!(self.texts(chat), *texts, "{chat}");
+        }
         assert_eq!((self.aws.front.faults_left(), self.aws.bedrock.left()), (0, 0));
         for deployed in self.aws.lambda.deployed() {
             let granted = granted_actions(&deployed.id);
@@ -261,7 +279,7 @@ capabilities = ["tools"]
 [telegram.main]
 bot_token = "secret:telegram-bot-token"
 secret_token = "secret:telegram-secret-token"
-bot_id = 1
+bot_id = 900
 username = "echo_bot"
 base_url = "{platforms}/telegram"
 allow = ["*"]

@@ -1,4 +1,6 @@
-//! The template and the binaries on a local AWS, from the HTTP route to the chat.
+//! The template and the binaries on a local AWS, from the HTTP route to the chat. A test is one deployment.
 
 mod chats;
+mod crashes;
 mod kit;
+mod load;

@@ -64,7 +64,8 @@ struct Function {
     state: Mutex<Version>,
     /// How many invocations run.
     running: watch::Sender<usize>,
-    invocations: AtomicUsize,
+    /// The events of all invocations so far.
+    received: Mutex<Vec<Bytes>>,
     started: AtomicUsize,
     /// Counts the orders to kill what works.
     kills: watch::Sender<u64>,
@@ -86,7 +87,7 @@ impl Lambda {
             slots: Arc::new(Semaphore::new(deployed.concurrency)),
             state: Mutex::new(Version { number: 0, deployed, idle: Vec::new() }),
             running: watch::Sender::new(0),
-            invocations: AtomicUsize::new(0),
+            received: Mutex::default(),
             started: AtomicUsize::new(0),
             kills: watch::Sender::new(0),
         };
@@ -102,15 +103,22 @@ impl Lambda {
         version.idle.clear();
     }
 
-    /// Invokes a function by its name and waits for its result.
+    /// Invokes a function by its logical id and waits for its result.
     ///
     /// # Errors
     /// [`InvokeError`]
-    pub async fn invoke(&self, name: &str, payload: Bytes) -> Result<Bytes, InvokeError> {
+    pub async fn invoke(&self, id: &str, payload: &Value) -> Result<Value, InvokeError> {
+        let name = self.function(id).state.lock().unwrap().deployed.name.clone();
+        let result = self.invoke_named(&name, payload.to_string().into()).await?;
+        Ok(serde_json::from_slice(&result).unwrap_or_default())
+    }
+
+    /// Invokes a function by its name in the stack.
+    pub(super) async fn invoke_named(&self, name: &str, payload: Bytes) -> Result<Bytes, InvokeError> {
         let function = self.functions.lock().unwrap().get(name).cloned();
         let function = function.unwrap_or_else(|| panic!("there is no function {name}"));
         let Ok(_slot) = Arc::clone(&function.slots).try_acquire_owned() else { return Err(InvokeError::Throttled) };
-        function.invocations.fetch_add(1, Ordering::Relaxed);
+        function.received.lock().unwrap().push(payload.clone());
         function.running.send_modify(|running| *running += 1);
         let _running = Running(&function.running);
         function.run(payload).await
@@ -130,10 +138,10 @@ impl Lambda {
         running.wait_for(|running| *running == 0).await.unwrap();
     }
 
-    /// How often the function was invoked.
+    /// The events that the function was invoked with so far.
     #[must_use]
-    pub fn invocations(&self, id: &str) -> usize {
-        self.function(id).invocations.load(Ordering::Relaxed)
+    pub fn received(&self, id: &str) -> Vec<Bytes> {
+        self.function(id).received.lock().unwrap().clone()
     }
 
     /// How many processes of the function were started.
@@ -179,7 +187,7 @@ async fn forwarded(State(lambda): State<Arc<Lambda>>, request: Request) -> Respo
     let (parts, body) = request.into_parts();
     let name = parts.headers.get("x-amzn-lambda-function-name").and_then(|name| name.to_str().ok()).unwrap_or_default();
     let payload = to_bytes(body, usize::MAX).await.unwrap();
-    match lambda.invoke(name, payload).await {
+    match lambda.invoke_named(name, payload).await {
         Ok(result) => result.into_response(),
         Err(InvokeError::Throttled) => StatusCode::TOO_MANY_REQUESTS.into_response(),
         Err(InvokeError::Function(error)) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),

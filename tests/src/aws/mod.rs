@@ -27,6 +27,7 @@ mod worker;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use dynoxide::Database;
@@ -80,7 +81,8 @@ pub struct Aws {
     http: reqwest::Client,
     servers: JoinSet<()>,
     folder: TempDir,
-    versions: u64,
+    binaries: PathBuf,
+    versions: AtomicU64,
 }
 
 impl Aws {
@@ -113,10 +115,11 @@ impl Aws {
             http: http_client(),
             servers,
             folder,
-            versions: 0,
+            binaries: setup.binaries.to_owned(),
+            versions: AtomicU64::new(0),
         };
         aws.create_tables();
-        aws.deploy_functions(setup.binaries).await;
+        aws.deploy_functions().await;
         aws.poll().await;
         aws
     }
@@ -142,13 +145,13 @@ impl Aws {
     }
 
     /// Puts the same binaries with another configuration in place of every function, one after the other, as a deployment
-    /// does; `between` is waited for after each.
-    pub async fn replace_all(&mut self, binaries: &Path, configuration: &str, between: Duration) {
-        self.versions += 1;
+    /// does, with a pause after each.
+    pub async fn replace_all(&self, configuration: &str, pause: Duration) {
+        let version = self.versions.fetch_add(1, Ordering::Relaxed) + 1;
         for deployed in self.lambda.deployed() {
-            let package = self.package(&deployed.id, binaries, configuration);
+            let package = self.package(&deployed.id, version, configuration);
             self.lambda.replace(&deployed.id, package);
-            tokio::time::sleep(between).await;
+            tokio::time::sleep(pause).await;
         }
     }
 
@@ -173,7 +176,7 @@ impl Aws {
         }
     }
 
-    async fn deploy_functions(&self, binaries: &Path) {
+    async fn deploy_functions(&self) {
         let listed = self.cloud.lambda("functions/").await;
         for (id, properties) in self.stack.of_type("AWS::Lambda::Function") {
             let name = self.stack.physical(id);
@@ -182,7 +185,7 @@ impl Aws {
             let variables = function["Environment"]["Variables"].as_object().unwrap();
             let own = variables.iter().map(|(name, value)| (name.clone(), value.as_str().unwrap().to_owned()));
             let mut environment: BTreeMap<String, String> = own.filter(|(name, _)| name != FORWARD).collect();
-            let package = self.package(id, binaries, &self.configuration);
+            let package = self.package(id, 0, &self.configuration);
             let lambdas = [
                 ("AWS_REGION", REGION),
                 ("AWS_DEFAULT_REGION", REGION),
@@ -212,10 +215,10 @@ impl Aws {
     }
 
     /// A folder as a function's zip file makes one: `bootstrap` and the configuration.
-    fn package(&self, id: &str, binaries: &Path, configuration: &str) -> PathBuf {
-        let package = self.folder.path().join(format!("{id}-{}", self.versions));
+    fn package(&self, id: &str, version: u64, configuration: &str) -> PathBuf {
+        let package = self.folder.path().join(format!("{id}-{version}"));
         std::fs::create_dir_all(&package).unwrap();
-        let program = binaries.join(binary(id));
+        let program = self.binaries.join(binary(id));
         assert!(program.exists(), "{} is missing: `cargo build --workspace --bins` makes it", program.display());
         std::os::unix::fs::symlink(program, package.join("bootstrap")).unwrap();
         std::fs::write(package.join("turnlock.toml"), configuration).unwrap();

@@ -67,7 +67,7 @@ pub(super) async fn poll(mapping: Mapping, cloud: Arc<Cloud>, lambda: Arc<Lambda
 async fn process(mapping: &Mapping, cloud: &Cloud, lambda: &Lambda, messages: &[Value]) {
     let records: Vec<Value> = messages.iter().map(|message| record(message, &mapping.queue_arn)).collect();
     let payload = Bytes::from(json!({ "Records": records }).to_string());
-    let Ok(result) = lambda.invoke(&mapping.function, payload).await else { return };
+    let Ok(result) = lambda.invoke_named(&mapping.function, payload).await else { return };
     let ids: BTreeSet<&str> = messages.iter().filter_map(|message| message["MessageId"].as_str()).collect();
     let failed = if mapping.reports_failures { failures(&result, &ids) } else { Some(BTreeSet::new()) };
     let Some(failed) = failed else { return };
