@@ -22,6 +22,9 @@ const fn layer(package: &'static str, knows: &'static [&'static str], tests_know
     Layer { package, knows: Knows::These(knows), tests_know }
 }
 
+/// What a Lambda function may name: the use cases, their parts, and what makes them a function.
+const FUNCTION: &[&str] = &["app", "channels", "config", "lambda", "models", "queue", "tools"];
+
 /// Every package of the workspace, the inner ones first. What runs everything in one process (`embedded`, `host`,
 /// `replay`) is known by the programs and tests that do so, and by no function that becomes a Lambda.
 const LAYERS: &[Layer] = &[
@@ -45,6 +48,18 @@ const LAYERS: &[Layer] = &[
         &["app", "channels", "clock", "config", "domain", "models", "queue", "store", "tools"],
         &["embedded"],
     ),
+    layer("turnlock-lambda", &["app", "channels", "clock", "config", "domain", "models", "queue", "store"], &[]),
+    layer("turnlock-agent", FUNCTION, &[]),
+    layer("turnlock-consolidate", FUNCTION, &[]),
+    layer("turnlock-control", FUNCTION, &[]),
+    layer("turnlock-dead-letter", FUNCTION, &[]),
+    layer("turnlock-delivery", FUNCTION, &[]),
+    layer("turnlock-gateway", FUNCTION, &[]),
+    layer("turnlock-ingress-cron", FUNCTION, &[]),
+    layer("turnlock-ingress-slack", FUNCTION, &[]),
+    layer("turnlock-ingress-telegram", FUNCTION, &[]),
+    layer("turnlock-ingress-webhook", FUNCTION, &[]),
+    layer("turnlock-review", FUNCTION, &[]),
     Layer { package: "turnlock-replay", knows: Knows::Shared, tests_know: &[] },
     Layer { package: "turnlock", knows: Knows::Shared, tests_know: &[] },
     Layer { package: "turnlock-bench", knows: Knows::Shared, tests_know: &[] },
@@ -66,7 +81,7 @@ struct Held {
 const HELD: &[Held] = &[
     Held {
         name: "aws-sdk-*",
-        holders: &["turnlock-models", "turnlock-queue", "turnlock-store"],
+        holders: &["turnlock-models", "turnlock-queue", "turnlock-store", "turnlock-lambda", "turnlock-bench"],
         test_holders: &["turnlock-embedded", "turnlock-replay", "turnlock-tests"],
         reason: "AWS is behind the store and the adapters; use cases know neither its types nor its errors",
     },
@@ -80,6 +95,7 @@ const HELD: &[Held] = &[
             "turnlock-replay",
             "turnlock-bench",
             "turnlock-tests",
+            "turnlock-lambda",
         ],
         test_holders: &[],
         reason: "only what stands under the SDK's client knows its parts",
@@ -110,9 +126,15 @@ const HELD: &[Held] = &[
     },
     Held {
         name: "tracing-subscriber",
-        holders: &["turnlock", "turnlock-replay"],
+        holders: &["turnlock", "turnlock-replay", "turnlock-lambda"],
         test_holders: &["turnlock-app", "turnlock-host", "turnlock-tests"],
         reason: "where log lines go is the program's decision, and a replay's, which shows them",
+    },
+    Held {
+        name: "lambda_runtime",
+        holders: &["turnlock-lambda", "turnlock-bench"],
+        test_holders: &[],
+        reason: "a function composes; how Lambda is spoken to stands in one place",
     },
     Held {
         name: "anyhow",
@@ -152,7 +174,23 @@ const ABSENCES: &[Absence] = &[
         reason: "whoever makes a host brings the store and the listener; the use cases become Lambda functions without \
                  either",
     },
+    Absence {
+        package: "turnlock-ingress-telegram",
+        crates: INGRESS,
+        reason: "what takes events in asks no model and keeps no file: it is to start in milliseconds",
+    },
+    Absence { package: "turnlock-ingress-slack", crates: INGRESS, reason: "as ingress-telegram" },
+    Absence { package: "turnlock-ingress-webhook", crates: INGRESS, reason: "as ingress-telegram" },
+    Absence { package: "turnlock-ingress-cron", crates: INGRESS, reason: "as ingress-telegram" },
+    Absence {
+        package: "turnlock-agent",
+        crates: &["dynoxide-rs", "rusqlite", "axum"],
+        reason: "on AWS the table and the queues are AWS's",
+    },
 ];
+
+/// What no ingress links.
+const INGRESS: &[&str] = &["aws-sdk-bedrockruntime", "dynoxide-rs", "rusqlite", "axum"];
 
 /// Our packages depend on those that [`LAYERS`] lets them know.
 pub(super) fn knowledge(repository: &Repository) -> anyhow::Result<Vec<Finding>> {
