@@ -7,8 +7,9 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
+use turnlock_bench::figures::{median, rounded};
 
-use crate::report::{HostProcess, median, rounded};
+use crate::report::HostProcess;
 
 /// How often it is started.
 const STARTS: usize = 7;

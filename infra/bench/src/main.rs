@@ -1,5 +1,5 @@
-//! `cargo xtask bench turn`: what a turn takes on this machine. What is measured, and how, is in [`turns`], [`path`] and
-//! [`host`]; [`report`] is what is printed.
+//! `cargo xtask bench`: what a turn takes on this machine, and what a cold start. What is measured, and how, is in
+//! [`turns`], [`path`] and [`host`], and in [`turnlock_bench::cold`].
 
 #![expect(clippy::print_stdout, reason = "the figures are the output")]
 
@@ -8,10 +8,13 @@ mod path;
 mod report;
 mod turns;
 
+use std::fmt::Display;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
+use serde::Serialize;
+use turnlock_bench::cold;
 
 use crate::report::Report;
 
@@ -30,11 +33,29 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Benchmark {
     /// Plain turns: the agent's handler, the whole path, the host as a process
-    Turn(Options),
+    Turn(Turn),
+    /// Cold starts: the functions' binaries that stand beside this program
+    Cold(Cold),
 }
 
 #[derive(Debug, clap::Args)]
-struct Options {
+struct Cold {
+    /// Write the result as one JSON object
+    #[arg(long)]
+    json: bool,
+    /// How many runs of each function count
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..))]
+    runs: u16,
+    /// How many events a function is given after the first
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u16).range(1..))]
+    warm: u16,
+    /// Measure these only, by the names in the output
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+}
+
+#[derive(Debug, clap::Args)]
+struct Turn {
     /// Write the result as one JSON object
     #[arg(long)]
     json: bool,
@@ -49,17 +70,35 @@ struct Options {
 }
 
 fn main() -> anyhow::Result<ExitCode> {
-    let Arguments { benchmark: Benchmark::Turn(options) } = Arguments::parse();
-    let report = turn(&options)?;
-    if options.json {
-        println!("{}", serde_json::to_string(&report)?);
-    } else {
-        print!("{report}");
+    match Arguments::parse().benchmark {
+        Benchmark::Turn(options) => print(&turn(&options)?, options.json)?,
+        Benchmark::Cold(options) => print(&cold(&options)?, options.json)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn turn(options: &Options) -> anyhow::Result<Report> {
+fn print(report: &(impl Serialize + Display), json: bool) -> anyhow::Result<()> {
+    if json {
+        println!("{}", serde_json::to_string(report)?);
+    } else {
+        print!("{report}");
+    }
+    Ok(())
+}
+
+fn cold(options: &Cold) -> anyhow::Result<cold::Report> {
+    let settings = cold::Settings {
+        binaries: std::env::current_exe()?.parent().context("this program is in no folder")?.to_owned(),
+        runs: options.runs.into(),
+        warm: options.warm.into(),
+        only: options.only.clone(),
+    };
+    // One thread, so that the function has the other processor to itself.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(cold::measure(&settings))
+}
+
+fn turn(options: &Turn) -> anyhow::Result<Report> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(options.threads.into())
         .enable_all()

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use secrecy::SecretString;
 use serde_json::json;
 use tokio::time::timeout;
+use turnlock_bench::figures::rounded;
 use turnlock_channels::{IngressRequest, telegram};
 use turnlock_clock::Clock;
 use turnlock_config::{Config, DemoSecrets};
@@ -20,7 +21,7 @@ use turnlock_queue::local::{LocalQueues, Location};
 use turnlock_replay::fakes::{Accounts, FakePlatforms, TelegramBot};
 use turnlock_store::Store;
 
-use crate::report::{Path, rounded};
+use crate::report::Path;
 
 /// How many chats write at once.
 const CHATS: u64 = 8;

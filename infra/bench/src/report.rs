@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::Serialize;
+use turnlock_bench::figures::{median, rounded};
 
 use crate::turns::Rounds;
 
@@ -117,18 +118,6 @@ impl fmt::Display for Report {
             None => Ok(()),
         }
     }
-}
-
-/// The one in the middle; zero of none.
-pub(crate) fn median(figures: impl IntoIterator<Item = f64>) -> f64 {
-    let mut figures: Vec<f64> = figures.into_iter().collect();
-    figures.sort_by(f64::total_cmp);
-    figures.get(figures.len() / 2).copied().unwrap_or_default()
-}
-
-/// `figure` to the nearest part of `parts`.
-pub(crate) fn rounded(figure: f64, parts: f64) -> f64 {
-    (figure * parts).round() / parts
 }
 
 #[cfg(test)]

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use turnlock_bench::figures::median;
 use turnlock_bench::rig::{Chat, Rig, Round, TURNS};
-
-use crate::report::median;
 
 /// How many sessions are in work at once.
 const SESSIONS: usize = 8;

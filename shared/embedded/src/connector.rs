@@ -38,7 +38,8 @@ impl HttpConnector for EmbeddedConnector {
     }
 }
 
-fn answer(database: &Database, request: &HttpRequest) -> Result<HttpResponse, ConnectorError> {
+/// Carries the request out and says what came of it.
+pub(crate) fn answer(database: &Database, request: &HttpRequest) -> Result<HttpResponse, ConnectorError> {
     // Every DynamoDB request is one JSON document in memory; only a streamed body has no bytes.
     let body = request.body().bytes().ok_or_else(|| ConnectorError::user("a streamed request body".into()))?;
     let Some(operation) = request.headers().get("x-amz-target").and_then(Operation::from_target) else {

@@ -21,6 +21,8 @@ mod operation;
 use std::path::Path;
 
 use aws_smithy_runtime_api::client::http::{SharedHttpClient, SharedHttpConnector, http_client_fn};
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::result::ConnectorError;
 use dynoxide::Database;
 
 pub use crate::operation::Operation;
@@ -65,6 +67,14 @@ impl EmbeddedDynamoDb {
     pub fn http_client(&self) -> SharedHttpClient {
         let connector = SharedHttpConnector::new(connector::EmbeddedConnector::new(self.database.clone()));
         http_client_fn(move |_, _| connector.clone())
+    }
+
+    /// Answers one request, as that client does: for a server that stands before it.
+    ///
+    /// # Errors
+    /// [`ConnectorError`] for a request that no SDK would send.
+    pub fn answer(&self, request: &HttpRequest) -> Result<HttpResponse, ConnectorError> {
+        connector::answer(&self.database, request)
     }
 }
 
