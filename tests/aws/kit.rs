@@ -208,6 +208,34 @@ impl Kit {
         timeout(WITHIN, settled).await.expect("queues become empty");
     }
 
+    /// Puts a message that nothing of ours made into a FIFO queue of the stack.
+    pub(crate) async fn put(&self, queue: &str, group: &str, body: &str) {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let request = json!({
+            "QueueUrl": self.aws.stack.physical(queue),
+            "MessageBody": body,
+            "MessageGroupId": group,
+            "MessageDeduplicationId": format!("put-{number}"),
+        });
+        self.aws.cloud.json("AmazonSQS.SendMessage", &request).await;
+    }
+
+    /// Waits until so many dead letters were handed to their function and no queue holds a message.
+    pub(crate) async fn dead_letters(&self, expected: usize) {
+        let received = async {
+            while self.aws.lambda.received("DeadLetter").len() < expected {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        timeout(WITHIN, received).await.expect("dead letters come");
+        self.settle().await;
+    }
+
+    /// How many invocations there were.
+    pub(crate) fn invocations(&self) -> usize {
+        self.aws.lambda.deployed().iter().map(|deployed| self.aws.lambda.received(&deployed.id).len()).sum()
+    }
+
     /// What every flow promises at its end: nothing is left in a queue, nothing became a dead letter.
     pub(crate) async fn end(&self) {
         self.end_with_dead_letters(0).await;
@@ -242,7 +270,7 @@ fn fixture(text: &str) -> Value {
 }
 
 /// The folder of the binaries: above this test's own.
-fn binaries() -> PathBuf {
+pub(crate) fn binaries() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     test.ancestors().nth(2).expect("tests stand in target/<profile>/deps").to_owned()
 }
