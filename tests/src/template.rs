@@ -138,6 +138,13 @@ pub fn target(reference: &Value) -> Option<&str> {
     reference["Ref"].as_str().or_else(|| reference["Fn::GetAtt"][0].as_str())
 }
 
+/// The text of an `Fn::Sub`, in either form.
+#[must_use]
+pub fn substituted(value: &Value) -> Option<&str> {
+    let text = &value["Fn::Sub"];
+    text.as_str().or_else(|| text[0].as_str())
+}
+
 /// What fills a template in.
 struct Values<'t> {
     document: &'t Value,
@@ -199,9 +206,9 @@ impl<'t> Values<'t> {
         if let [one] = arguments(value, "Fn::Not") {
             return !self.is_true(one);
         }
-        let any = arguments(value, "Fn::Or");
-        assert!(!any.is_empty(), "a condition that is not understood: {value}");
-        any.iter().any(|one| self.is_true(one))
+        let (any, all) = (arguments(value, "Fn::Or"), arguments(value, "Fn::And"));
+        assert!(!any.is_empty() || !all.is_empty(), "a condition that is not understood: {value}");
+        any.iter().any(|one| self.is_true(one)) || (!all.is_empty() && all.iter().all(|one| self.is_true(one)))
     }
 }
 
@@ -244,11 +251,13 @@ mod tests {
             "Mappings": { "Sizes": { "2": { "Double": 4 }, "3": { "Double": 6 } } },
             "Conditions": {
                 "HasKey": { "Fn::Not": [{ "Fn::Equals": [{ "Ref": "Key" }, ""] }] },
+                "Both": { "Fn::And": [{ "Condition": "HasKey" }, { "Fn::Equals": [{ "Ref": "Size" }, 3] }] },
                 "Either": { "Fn::Or": [{ "Condition": "HasKey" }, { "Fn::Equals": [{ "Ref": "Size" }, 3] }] },
             },
             "Globals": { "Function": { "Runtime": "r", "Environment": { "Variables": { "A": "global" } } } },
             "Resources": {
                 "Secret": { "Type": "S", "Condition": "HasKey", "Properties": {} },
+                "Other": { "Type": "S", "Condition": "Both", "Properties": {} },
                 "Some": { "Type": "AWS::Serverless::Function", "Properties": {
                     "Size": { "Fn::FindInMap": ["Sizes", { "Ref": "Size" }, "Double"] },
                     "List": { "Ref": "Names" },
@@ -278,7 +287,9 @@ mod tests {
             (&some["Size"], &some["List"], &some["Items"]),
             (&json!(6), &json!(["c"]), &json!(["either", "always"]))
         );
-        assert!(template.resources.contains_key("Secret"));
+        assert!(template.resources.contains_key("Secret") && template.resources.contains_key("Other"));
+        let template = Template::new(&document(), &[("Key", "k")]);
+        assert!(template.resources.contains_key("Secret") && !template.resources.contains_key("Other"));
     }
 
     #[test]

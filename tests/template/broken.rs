@@ -173,6 +173,7 @@ fn breaks() -> Vec<Break> {
             ],
         ),
         ("/Parameters/SlackBotToken/NoEcho", Value::Null, &["SlackBotToken: DeliverySecret shows it"]),
+        ("/Parameters/ModelApiKey/Default", json!(""), &["ModelApiKey: nobody can answer it"]),
         (
             "/Resources/Table/Properties/KeySchema/1/AttributeName",
             json!("sort"),
@@ -202,6 +203,16 @@ fn breaks() -> Vec<Break> {
             "/Resources/Schedule/Properties/Target/Arn/Fn::GetAtt/0",
             json!("Agent"),
             &["Schedule: it starts Some(\"Agent\")", "Schedule: its role starts another"],
+        ),
+        (
+            "/Outputs/SlackRequestUrl/Value/Fn::Sub",
+            json!("${HttpApi.ApiEndpoint}/slack"),
+            &["SlackRequestUrl: it is Some(\"${HttpApi.ApiEndpoint}/slack\")"],
+        ),
+        (
+            "/Outputs/RedriveEnvironment/Value/Fn::Join/1/1/Fn::Sub",
+            json!("TABLE=${Table}"),
+            &["RedriveEnvironment: redrive asks for other variables"],
         ),
     ]
 }

@@ -28,6 +28,7 @@ pub(super) const ALL: &[Check] = &[
     rest::table,
     rest::alarm,
     rest::schedule,
+    rest::outputs,
 ];
 
 /// `message` unless `holds`.

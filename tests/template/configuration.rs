@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 use turnlock_config::{Config, Provider};
-use turnlock_tests::template::{Template, read, repository};
+use turnlock_tests::template::{EVERYTHING, Template, read, repository, substituted};
 
 fn shipped() -> String {
     std::fs::read_to_string(repository().join("turnlock.aws.toml")).unwrap()
@@ -61,11 +61,11 @@ fn its_model_is_one_that_the_template_allows() {
 #[test]
 fn its_secrets_are_entries_of_the_templates_secrets() {
     let (_, named) = taken(&opened());
-    let template = Template::new(&read(), turnlock_tests::template::EVERYTHING);
+    let template = Template::new(&read(), EVERYTHING);
     let mut made = BTreeSet::new();
     for (id, secret) in template.of_kind("AWS::SecretsManager::Secret") {
         let generated = secret["GenerateSecretString"]["GenerateStringKey"].as_str().map(str::to_owned);
-        let written = secret["SecretString"]["Fn::Sub"].as_str();
+        let written = substituted(&secret["SecretString"]);
         let written =
             written.map(|text| serde_json::from_str::<Value>(text).unwrap_or_else(|_| panic!("{id} is no JSON")));
         let written = written.and_then(|value| value.as_object().cloned());

@@ -1,8 +1,9 @@
-//! The table, the alarm and the schedule.
+//! The table, the alarm, the schedule and the outputs.
 
 use serde_json::{Value, json};
+use turnlock_config::names;
 use turnlock_store::keys;
-use turnlock_tests::template::{Template, target};
+use turnlock_tests::template::{Template, substituted, target};
 
 use super::unless;
 
@@ -76,4 +77,31 @@ pub(in super::super) fn schedule(template: &Template) -> Vec<String> {
         ]);
     }
     found.into_iter().flatten().collect()
+}
+
+/// What a person needs after a deployment: an address for every channel, and what `turnlock redrive` asks for.
+pub(in super::super) fn outputs(template: &Template) -> Vec<String> {
+    let text = |name: &str| substituted(&template.outputs.get(name)?["Value"]);
+    let channels = [
+        ("TelegramWebhookUrl", "TelegramSecret", "telegram"),
+        ("SlackRequestUrl", "SlackSecret", "slack"),
+        ("WebhookUrl", "WebhookSourceSecret", "webhook"),
+    ];
+    let addresses = channels.iter().filter_map(|(output, secret, channel)| {
+        let wanted =
+            template.resources.contains_key(*secret).then(|| format!("${{HttpApi.ApiEndpoint}}/{channel}/main"));
+        unless(text(output) == wanted.as_deref(), || format!("{output}: it is {:?}", text(output)))
+    });
+    let variables = template.outputs.get("RedriveEnvironment").map(|output| &output["Value"]["Fn::Join"]);
+    let set = variables.and_then(|join| join[1].as_array()).into_iter().flatten().filter_map(substituted);
+    let wanted = [
+        format!("{}=${{AWS::Region}}", names::AWS_REGION),
+        format!("{}=${{Table}}", names::TABLE),
+        format!("{}=${{InboundQueue}}", names::INBOUND_QUEUE),
+        format!("{}=${{OutboundQueue}}", names::OUTBOUND_QUEUE),
+        format!("{}=${{ConsolidateQueue}}", names::CONSOLIDATE_QUEUE),
+        format!("{}=${{ReviewQueue}}", names::REVIEW_QUEUE),
+    ];
+    let redrive = unless(set.eq(wanted.iter()), || "RedriveEnvironment: redrive asks for other variables".to_owned());
+    addresses.chain(redrive).collect()
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use turnlock_tests::template::{Statement, Template, environment, sources, target};
+use turnlock_tests::template::{Statement, Template, environment, sources, substituted, target};
 
 use super::unless;
 
@@ -134,16 +134,21 @@ pub(in super::super) fn secrets(template: &Template) -> Vec<String> {
     found.chain(shown(template)).collect()
 }
 
-/// Parameters that go into a secret and that CloudFormation shows.
+/// Parameters that go into a secret and that CloudFormation shows; hidden ones that `sam deploy --guided` would not stop
+/// asking for, since it takes no empty answer to a hidden question.
 fn shown(template: &Template) -> Vec<String> {
     let mut found = Vec::new();
     for (id, secret) in template.of_kind("AWS::SecretsManager::Secret") {
-        let text = secret["SecretString"]["Fn::Sub"].as_str().unwrap_or_default();
-        let parameters = text.split("${").skip(1).filter_map(|rest| rest.split('}').next());
-        let shown = parameters.filter(|name| template.parameters[name]["NoEcho"] != true);
-        found.extend(shown.map(|name| format!("{name}: {id} shows it")));
+        let text = substituted(&secret["SecretString"]).unwrap_or_default();
+        for name in text.split("${").skip(1).filter_map(|rest| rest.split('}').next()) {
+            let parameter = &template.parameters[name];
+            found.extend([
+                unless(parameter["NoEcho"] == true, || format!("{name}: {id} shows it")),
+                unless(parameter["Default"] != "", || format!("{name}: nobody can answer it")),
+            ]);
+        }
     }
-    found
+    found.into_iter().flatten().collect()
 }
 
 fn roles_of(template: &Template) -> impl Iterator<Item = (&str, Vec<Statement<'_>>)> {
