@@ -55,7 +55,7 @@ pub async fn serve<T>(
     handle: impl AsyncFn(&T, Batch) -> Vec<String>,
 ) -> Result<(), StartError> {
     let clock = start.clock();
-    let use_case = Reloading::new(start, Box::new(build)).await?;
+    let use_case = Reloading::new(start, build).await?;
     let (use_case, handle, clock) = (&use_case, &handle, &clock);
     let answer = async move |event: LambdaEvent<Event>| -> Result<Answer, Error> {
         let batch = event.payload.into_batch(event.context.deadline, clock);

@@ -35,7 +35,7 @@ pub async fn serve<T>(
     build: impl Fn(&Start, &Arc<Config>) -> Result<T, StartError> + 'static,
     answer: impl AsyncFn(&T, IngressRequest) -> ApiResponse,
 ) -> Result<(), StartError> {
-    let use_case = Reloading::new(start, Box::new(build)).await?;
+    let use_case = Reloading::new(start, build).await?;
     let (use_case, answer) = (&use_case, &answer);
     let respond = async move |event: LambdaEvent<Event>| -> Result<Answer, Error> {
         let (request, format) = match event.payload.request() {
@@ -46,7 +46,13 @@ pub async fn serve<T>(
                 return Ok(Answer::new(IngressResponse::json(400, &refusal), Format::Two));
             }
         };
-        let response = match answer(&*use_case.get().await, request).await {
+        let mut answered = answer(&*use_case.get().await, request.clone()).await;
+        if is_unauthorised(&answered)
+            && let Some(newer) = use_case.newer().await
+        {
+            answered = answer(&newer, request).await;
+        }
+        let response = match answered {
             ApiResponse::Full(response) => response,
             ApiResponse::Events(events) => what_there_is(events).await,
         };
@@ -54,6 +60,11 @@ pub async fn serve<T>(
     };
     let ended = lambda_runtime::run(service_fn(|event| Box::pin(respond(event)))).await;
     ended.map_err(StartError::Runtime)
+}
+
+/// Whether a signature or a key did not match.
+fn is_unauthorised(answer: &ApiResponse) -> bool {
+    matches!(answer, ApiResponse::Full(response) if response.status == 401)
 }
 
 /// An event stream as one answer: up to the first news, since nothing of an answer is seen before its end. The client

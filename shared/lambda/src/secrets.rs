@@ -62,6 +62,11 @@ impl Secrets {
 }
 
 impl Values {
+    #[cfg(test)]
+    pub(crate) fn of<const N: usize>(values: [(&str, &str); N]) -> Self {
+        Self(values.map(|(name, value)| (name.to_owned(), value.to_owned())).into())
+    }
+
     /// What a reference in the configuration (`secret:NAME`) stands for.
     pub(crate) fn lookup(&self, reference: &str) -> Option<String> {
         self.0.get(reference.strip_prefix("secret:")?).cloned()
