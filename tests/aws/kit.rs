@@ -26,7 +26,8 @@ const BOT: &str = "900:telegram-bot-token";
 const SIGNING: &str = "51ac";
 /// `whsec_` and base64, as Standard Webhooks wants it.
 const WEBHOOK: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-const TELEGRAM: &str = "telegram-secret-token";
+/// What Telegram sends with every update.
+pub(crate) const TELEGRAM: &str = "telegram-secret-token";
 const GATEWAY: &str = "gateway-key-of-the-tests";
 
 /// The stack's parameters besides: everything optional is there, and an invocation of the agent is short.

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-/// The account and region that ministack has.
-pub(super) const REGION: &str = "us-east-1";
+/// The region that everything is in.
+pub const REGION: &str = "us-east-1";
 
 /// A running ministack; it ends with this value, and with this process.
 #[derive(Debug)]

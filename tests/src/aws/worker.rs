@@ -46,6 +46,9 @@ pub(super) enum Ended {
     TimedOut,
 }
 
+/// Where a result goes: what the function returns, or the error that it reports.
+type Answer = oneshot::Sender<Result<Bytes, Value>>;
+
 #[derive(Debug)]
 struct Invocation {
     id: String,
@@ -53,14 +56,14 @@ struct Invocation {
     payload: Bytes,
     /// In milliseconds since the Unix epoch.
     deadline: u128,
-    answer: oneshot::Sender<Result<Bytes, Value>>,
+    answer: Answer,
 }
 
 /// The process's side.
 #[derive(Debug)]
 struct Api {
     invocations: tokio::sync::Mutex<mpsc::UnboundedReceiver<Invocation>>,
-    current: Mutex<Option<(String, oneshot::Sender<Result<Bytes, Value>>)>>,
+    current: Mutex<Option<(String, Answer)>>,
     /// The process asked for work.
     ready: Notify,
 }

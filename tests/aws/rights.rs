@@ -1,0 +1,128 @@
+//! The template grants what the functions need, and nothing else.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+use tokio::join;
+use tokio::time::timeout;
+use turnlock_tests::aws::bedrock::Turn;
+use turnlock_tests::aws::front::Fault;
+use turnlock_tests::template::granted_actions;
+
+use crate::chats;
+use crate::kit::{Kit, WITHIN};
+
+/// Everything that the functions can be brought to do is done once, from the channels to the rare ways: jobs, faults, what
+/// is unreadable, dead letters, a model that does not stream. Then every action that a role grants was asked for, and no
+/// other ([`Kit::end`] looks for those, here and in every flow).
+#[tokio::test(flavor = "multi_thread")]
+async fn every_granted_action_is_needed() {
+    let kit = Kit::start("consolidate_after = 2", &[]).await;
+    join!(chats::all(&kit), memory(&kit, 21), commands(&kit), large_turn(&kit));
+    unreadable(&kit).await;
+    given_up(&kit).await;
+    let whole = kit.aws.configuration.replace("[[models]]", "[[models]]\nstream = false");
+    kit.aws.replace_all(&whole, Duration::ZERO).await;
+    memory(&kit, 22).await;
+    kit.settle().await;
+    let mut unneeded = BTreeMap::new();
+    for deployed in kit.aws.lambda.deployed() {
+        let (granted, asked) = (granted_actions(&deployed.id), kit.asked_for(&deployed.id));
+        let unasked: Vec<String> = granted.difference(&asked).cloned().collect();
+        if !unasked.is_empty() {
+            unneeded.insert(deployed.id, unasked);
+        }
+    }
+    assert_eq!(unneeded, BTreeMap::new());
+    kit.end_with_dead_letters(5).await;
+}
+
+/// A turn with so many calls of tools that a review of what was said follows, which finds something; and so many turns
+/// that the first of them are taken into memory.
+async fn memory(kit: &Kit, chat: i64) {
+    let chat_name = format!("telegram:main:{chat}");
+    let remember =
+        |number| Turn::tool("remember", json!({ "key": format!("fact-{number}"), "text": "They like tea." }));
+    let turns = (0..10).map(remember).chain([Turn::text("noted")]);
+    kit.aws.bedrock.on(&format!("remember {chat}"), turns);
+    let kept = json!({ "summary": "They talked.", "facts": [{ "key": "drink", "text": "They like coffee, too." }] });
+    kit.aws
+        .bedrock
+        .on_forced("save_memory", [Turn::tool("save_memory", kept.clone()), Turn::tool("save_memory", kept)]);
+    let mut shown = vec!["noted".to_owned()];
+    kit.say(chat, &format!("remember {chat}")).await;
+    kit.shows(&chat_name, &["noted"]).await;
+    for text in ["one", "two", "three", "four"] {
+        kit.say(chat, text).await;
+        shown.push(format!("echo: {text}"));
+        kit.shows(&chat_name, &shown.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    }
+    let taken = async {
+        while kit.aws.bedrock.left() > 0 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(WITHIN, taken).await.expect("jobs ask the model");
+}
+
+/// A conversation that begins with a turn that is stored in parts (an item has at most 400 KB), and goes on until that
+/// turn is taken into memory.
+async fn large_turn(kit: &Kit) {
+    let (question, answer) = ("Look at this. ".repeat(15_000), "I see. ".repeat(35_000));
+    kit.aws.bedrock.on("Look at this. Look", [Turn::text(&answer)]);
+    for text in [question.as_str(), "one", "two", "three", "four"] {
+        let message = json!({ "text": text, "session": "large" });
+        let (status, answer) = kit.api(Method::POST, "/v1/messages?wait=20", None, &message).await;
+        assert_eq!((status, answer["status"].as_str()), (StatusCode::OK, Some("done")), "{answer}");
+    }
+}
+
+/// A command that is put off by an outage of the table and then answered, and one that writes.
+async fn commands(kit: &Kit) {
+    kit.aws.front.fail(Fault {
+        caller: "Control".to_owned(),
+        operation: "dynamodb:GetItem".to_owned(),
+        times: 10,
+        carried_out: false,
+        status: 500,
+        body: json!({ "__type": "com.amazonaws.dynamodb.v20120810#InternalServerError", "message": "scripted" }),
+    });
+    for (count, command) in ["/status", "/stop"].into_iter().enumerate() {
+        kit.say(23, command).await;
+        let mut changes = kit.aws.platforms.changes();
+        while kit.texts("telegram:main:23").len() <= count {
+            timeout(WITHIN, changes.changed()).await.unwrap().unwrap();
+        }
+    }
+}
+
+/// What is no message of ours, in every queue.
+async fn unreadable(kit: &Kit) {
+    kit.put("InboundQueue", "g", "no event").await;
+    for queue in ["ConsolidateQueue", "ReviewQueue"] {
+        let request = json!({ "QueueUrl": kit.aws.stack.physical(queue), "MessageBody": "no job" });
+        kit.aws.cloud.json("AmazonSQS.SendMessage", &request).await;
+    }
+    kit.dead_letters(3).await;
+}
+
+/// An event that its queue gave up is settled as a turn of its own, and its sender hears of it; one that was answered
+/// before has its answer sent again, which delivery recognises.
+async fn given_up(kit: &Kit) {
+    kit.say(24, "answered").await;
+    kit.shows("telegram:main:24", &["echo: answered"]).await;
+    let received = kit.aws.lambda.received("Agent").into_iter();
+    let mut events = received.map(|event| serde_json::from_slice::<Value>(&event).unwrap());
+    let event = events.find(|event| event.to_string().contains("answered")).unwrap();
+    let body = event["Records"][0]["body"].as_str().unwrap();
+    let mut envelope: Value = serde_json::from_str(body).unwrap();
+    envelope["event"]["event_id"] = json!("given-up");
+    kit.put("DeadLetterQueue", "g", &envelope.to_string()).await;
+    kit.dead_letters(4).await;
+    kit.put("DeadLetterQueue", "g", body).await;
+    kit.dead_letters(5).await;
+    let sorry = "Sorry, something went wrong and I could not answer this message. Please send it again.";
+    kit.shows("telegram:main:24", &["echo: answered", sorry]).await;
+}
