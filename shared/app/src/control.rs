@@ -45,7 +45,7 @@ impl Control {
         let envelope = serde_json::from_str::<Envelope>(&record.body).ok();
         let Some((envelope, command)) = envelope.and_then(|envelope| envelope.command.map(|it| (envelope, it))) else {
             tracing::error!(message_id = record.message_id, "a message of the control queue is no command of ours");
-            return dead_letter::give_up(&*self.dead_letters, &*self.control, record).await;
+            return dead_letter::give_up(&*self.dead_letters, (&*self.control, dead_letter::CONTROL), record).await;
         };
         match self.obey(&envelope, command).await {
             Ok(()) => Handled::Done,

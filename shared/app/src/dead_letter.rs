@@ -20,8 +20,10 @@ use crate::journal_line::{self, EventOutcome};
 use crate::send;
 use crate::turn::{Agent, Handled, Settled};
 
-/// The name of the control queue in dead items.
+/// The names of the queues in dead items.
+pub(crate) const INBOUND: &str = "inbound";
 pub(crate) const CONTROL: &str = "control";
+pub(crate) const JOB: &str = "job";
 const BACKOFF: Duration = Duration::from_secs(30);
 
 /// Handles one record of a dead-letter queue, whichever queue gave it up: an event is settled, a command is answered, and
@@ -45,8 +47,10 @@ pub async fn handle(agent: &Agent, queue: &dyn Queue, record: &Record, deadline:
         },
         Source::Outbound | Source::Job | Source::Unknown => None,
     };
-    let own_id = || EventId::from_stored(format!("{}.{}", source.name(), record.message_id));
-    keep(agent, queue, record, (source.name(), event_id.unwrap_or_else(own_id))).await
+    // What nobody can read at least came from somewhere.
+    let name = if source == Source::Unknown { send::queue_of(record).unwrap_or("unknown") } else { source.name() };
+    let own_id = || EventId::from_stored(format!("{name}.{}", record.message_id));
+    keep(agent, queue, record, (name, event_id.unwrap_or_else(own_id))).await
 }
 
 /// Which queue gave a record up. Its body tells, but for the two copies of a `/new`, one of which is a command.
@@ -63,7 +67,7 @@ impl Source {
     fn of(record: &Record) -> Self {
         let body = record.body.as_str();
         if serde_json::from_str::<Envelope>(body).is_ok() {
-            if send::is_control(record) { Self::Control } else { Self::Inbound }
+            if send::queue_of(record) == Some(CONTROL) { Self::Control } else { Self::Inbound }
         } else if serde_json::from_str::<OutboundEvent>(body).is_ok() {
             Self::Outbound
         } else if serde_json::from_str::<Job>(body).is_ok() {
@@ -76,10 +80,10 @@ impl Source {
     /// The name in the dead item.
     fn name(self) -> &'static str {
         match self {
-            Self::Inbound => "inbound",
+            Self::Inbound => INBOUND,
             Self::Control => CONTROL,
             Self::Outbound => OUTBOUND_QUEUE,
-            Self::Job => "job",
+            Self::Job => JOB,
             Self::Unknown => "unknown",
         }
     }
@@ -87,9 +91,9 @@ impl Source {
 
 /// Sends a record that can never be worked on to the dead letters, at once; else it would hold its group for as long as
 /// `queue` keeps it.
-pub(crate) async fn give_up(dead_letters: &dyn Queue, queue: &dyn Queue, record: &Record) -> Handled {
+pub(crate) async fn give_up(dead_letters: &dyn Queue, (queue, name): (&dyn Queue, &str), record: &Record) -> Handled {
     let own_id = || turnlock_domain::ids::queue_id(&format!("dead.{}", record.message_id));
-    let message = NewMessage {
+    let mut message = NewMessage {
         body: record.body.clone(),
         group: record.group.clone(),
         // What has no group comes from a standard queue, and goes to one.
@@ -97,6 +101,7 @@ pub(crate) async fn give_up(dead_letters: &dyn Queue, queue: &dyn Queue, record:
         attributes: record.attributes.clone(),
         delay: Duration::ZERO,
     };
+    send::name_queue(&mut message, name);
     match dead_letters.send(message).await {
         Ok(()) => Handled::Done,
         Err(error) => {
@@ -137,12 +142,7 @@ enum AnswerError {
     Send(#[from] SendError),
 }
 
-async fn keep(
-    agent: &Agent,
-    queue: &dyn Queue,
-    record: &Record,
-    (source, event_id): (&'static str, EventId),
-) -> Handled {
+async fn keep(agent: &Agent, queue: &dyn Queue, record: &Record, (source, event_id): (&str, EventId)) -> Handled {
     let item = DeadItem {
         event_id: event_id.clone(),
         queue: source.to_owned(),

@@ -10,11 +10,12 @@ use turnlock_domain::time::Millis;
 use turnlock_domain::turn::Job;
 use turnlock_queue::{NewMessage, Queue, Record, SendError};
 
+use crate::dead_letter::CONTROL;
+
 /// The message attribute that carries the W3C trace context.
 pub const TRACEPARENT: &str = "traceparent";
 /// The message attribute that names the queue, where the body does not tell.
 const QUEUE: &str = "queue";
-const CONTROL: &str = "control";
 
 /// Sends an inbound event, or a command, in its place among those of its session.
 ///
@@ -45,13 +46,18 @@ pub(crate) fn event_message(envelope: &Envelope) -> NewMessage {
 /// Those of [`inbound`].
 pub async fn control(queue: &dyn Queue, envelope: &Envelope) -> Result<(), SendError> {
     let mut message = event_message(envelope);
-    message.attributes.insert(QUEUE.to_owned(), CONTROL.to_owned());
+    name_queue(&mut message, CONTROL);
     queue.send(message).await
 }
 
-/// Whether [`control`] sent it.
-pub(crate) fn is_control(record: &Record) -> bool {
-    record.attributes.get(QUEUE).is_some_and(|queue| queue == CONTROL)
+/// Writes beside a message's body which queue it is for, or comes from.
+pub(crate) fn name_queue(message: &mut NewMessage, queue: &str) {
+    message.attributes.insert(QUEUE.to_owned(), queue.to_owned());
+}
+
+/// What [`name_queue`] wrote.
+pub(crate) fn queue_of(record: &Record) -> Option<&str> {
+    record.attributes.get(QUEUE).map(String::as_str)
 }
 
 /// Sends an outbound event, in order within its chat.

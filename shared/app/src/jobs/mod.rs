@@ -111,7 +111,7 @@ impl Jobs {
             Err(error) => {
                 let (line, column) = (error.line(), error.column());
                 tracing::error!(message_id = record.message_id, line, column, "a message in a job queue is no job");
-                return dead_letter::give_up(&*self.dead_letters, queue, record).await;
+                return dead_letter::give_up(&*self.dead_letters, (queue, dead_letter::JOB), record).await;
             }
         };
         match outcome {

@@ -115,7 +115,7 @@ impl Agent {
         let Some(envelope) = parse(record) else {
             // It would block its group for ever.
             tracing::error!(message_id = record.message_id, "a message of the inbound queue is no event of ours");
-            return dead_letter::give_up(&*self.dead_letters, &*self.inbound, record).await;
+            return dead_letter::give_up(&*self.dead_letters, (&*self.inbound, dead_letter::INBOUND), record).await;
         };
         let session = envelope.event.session_key();
         self.receive(&Receive { record, queue: &*self.inbound, envelope, session, deadline, dead_letter: false }).await
@@ -158,7 +158,8 @@ impl Agent {
     }
 
     async fn too_many_receives(&self, receive: &Receive<'_>, lock: Option<&Lock>) -> Handled {
-        let given_up = dead_letter::give_up(&*self.dead_letters, receive.queue, receive.record).await;
+        let given_up =
+            dead_letter::give_up(&*self.dead_letters, (receive.queue, dead_letter::INBOUND), receive.record).await;
         if let (Handled::Done, Some(lock)) = (given_up, lock) {
             let how = Release { receives: Some(receive.record.receive_count), ..Release::default() };
             if let Err(error) = self.store.release(lock, how).await {
