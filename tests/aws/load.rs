@@ -1,5 +1,6 @@
 //! Many sessions at once.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -32,20 +33,22 @@ async fn a_rolling_replacement_under_load() {
         kit.aws.bedrock.on(&format!("first {chat}."), [slow(format!("one {chat}"))]);
     }
     let configuration = kit.aws.configuration.replace("Echo", "Other");
-    let people = async {
-        for chat in 1_001..=1_020 {
+    let write = async |chats: RangeInclusive<i64>| {
+        for chat in chats {
             kit.say(chat, &format!("first {chat}.")).await;
             tokio::time::sleep(pause).await;
             kit.say(chat, "second").await;
         }
     };
-    tokio::join!(kit.aws.replace_all(&configuration, pause), people);
+    write(1_001..=1_005).await;
+    tokio::join!(kit.aws.replace_all(&configuration, pause), write(1_006..=1_020));
     for chat in 1_001..=1_020 {
         kit.shows(&format!("telegram:main:{chat}"), &[&format!("one {chat}"), "echo: second"]).await;
     }
     kit.say(1_021, "who are you?").await;
     kit.shows("telegram:main:1021", &["echo: who are you?"]).await;
     let asked = kit.aws.bedrock.asked();
+    assert!(asked.iter().any(|asked| asked.body["system"].to_string().contains("Echo")), "{asked:?}");
     assert!(asked.last().is_some_and(|asked| asked.body["system"].to_string().contains("Other")), "{asked:?}");
     kit.end().await;
 }

@@ -30,8 +30,9 @@ struct Suite {
 }
 
 /// Every suite, the usual one first.
-const SUITES: [Suite; 2] = [
+const SUITES: [Suite; 3] = [
     Suite { name: "all", about: "Every test", run: all },
+    Suite { name: "aws", about: "The template and the binaries on a local AWS", run: aws },
     Suite { name: "crash", about: "The host under load, killed 50 times", run: crash },
 ];
 
@@ -66,6 +67,13 @@ fn all(folder: &Folder, rest: &[OsString]) -> anyhow::Result<()> {
         folder.program("test --locked --workspace --doc").run()?;
     }
     Ok(())
+}
+
+/// The flows on the local AWS.
+fn aws(folder: &Folder, rest: &[OsString]) -> anyhow::Result<()> {
+    python::programs()?;
+    folder.program("build --locked --workspace --bins").run()?;
+    folder.program("test --locked --package turnlock-tests --test aws --").arguments(rest).run()
 }
 
 /// The host under load, killed many times; the seeds are printed.
