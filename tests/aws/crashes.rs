@@ -95,7 +95,13 @@ async fn sqs_fifo_poison() {
     let sorry = "Sorry, something went wrong and I could not answer this message. Please send it again.";
     kit.shows("telegram:main:8", &[sorry, "echo: next question"]).await;
     kit.end_with_dead_letters(1).await;
-    assert!(kit.aws.log("DeadLetter").contains("\"Dead\":1"), "{}", kit.aws.log("DeadLetter"));
+    let log = kit.aws.log("DeadLetter");
+    let lines: Vec<Value> = log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let dead = lines.iter().find(|line| line["Dead"] == 1).unwrap_or_else(|| panic!("{log}"));
+    // The alarm looks where the function counts.
+    let mut alarms = kit.aws.stack.of_type("AWS::CloudWatch::Alarm").map(|(_, alarm)| &alarm["Dimensions"]);
+    assert!(alarms.any(|dimensions| *dimensions == json!([{ "Name": "function", "Value": { "Ref": "DeadLetter" } }])));
+    assert_eq!(dead["function"], kit.aws.stack.physical("DeadLetter"));
 }
 
 /// `/stop` while the model writes: the turn ends with what there is, and the next message is answered.
