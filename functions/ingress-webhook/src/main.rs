@@ -19,10 +19,7 @@ fn main() -> ExitCode {
             |start, config| {
                 Ok(Ingress::from_config(config, start.admission(config)?, start.clock(), start.fresh_ids()?)?)
             },
-            async |ingress: &Ingress, request| match request.path.strip_prefix("/webhook/") {
-                Some(account) => ApiResponse::Full(ingress.webhook(&account.to_owned(), request).await),
-                None => ApiResponse::Full(turnlock_app::ingress::not_found()),
-            },
+            async |ingress: &Ingress, request| ApiResponse::Full(ingress.route(request).await),
         )
         .await
     })

@@ -2,7 +2,6 @@
 
 use futures_util::stream::BoxStream;
 use turnlock_app::api::ApiResponse;
-use turnlock_app::ingress::not_found;
 use turnlock_channels::{IngressRequest, IngressResponse};
 
 use crate::Host;
@@ -18,16 +17,10 @@ pub enum Response {
 impl Host {
     /// Answers one request: `/telegram/{bot}`, `/slack/{app}`, `/webhook/{source}`, `/v1/…`, `/healthz`.
     pub async fn answer(&self, request: IngressRequest) -> Response {
-        let path = request.path.clone();
-        let mut parts = path.trim_start_matches('/').splitn(2, '/');
-        let full = match (parts.next().unwrap_or_default(), parts.next()) {
-            ("telegram", Some(account)) => self.ingress.telegram(account, request).await,
-            ("slack", Some(account)) => self.ingress.slack(account, request).await,
-            ("webhook", Some(account)) => self.ingress.webhook(account, request).await,
-            ("healthz", None) | ("v1", Some(_)) => return self.api.route(request).await.into(),
-            _ => not_found(),
-        };
-        Response::Full(full)
+        if request.path == "/healthz" || request.path.starts_with("/v1/") {
+            return self.api.route(request).await.into();
+        }
+        Response::Full(self.ingress.route(request).await)
     }
 
     /// Answers one request of the operator, whom the caller has recognised: the API without a key, on the terminal's

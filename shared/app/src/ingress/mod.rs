@@ -77,6 +77,17 @@ impl Ingress {
             webhook: webhook_routes(config)?,
         })
     }
+
+    /// Answers one request: `/telegram/{bot}`, `/slack/{app}` or `/webhook/{source}`.
+    pub async fn route(&self, request: IngressRequest) -> IngressResponse {
+        let path = request.path.clone();
+        match path.trim_start_matches('/').split_once('/') {
+            Some(("telegram", account)) => self.telegram(account, request).await,
+            Some(("slack", account)) => self.slack(account, request).await,
+            Some(("webhook", account)) => self.webhook(account, request).await,
+            _ => error(404, "not_found", "there is nothing here"),
+        }
+    }
 }
 
 /// What a Telegram bot's route needs.
@@ -150,12 +161,6 @@ pub(crate) fn error(status: u16, word: &str, sentence: &str) -> IngressResponse 
 pub(crate) fn later(status: u16, word: &str, retry_after: Duration) -> IngressResponse {
     let seconds = whole_seconds(retry_after).max(1);
     error(status, word, &format!("try again in {seconds} s")).with_header("retry-after", seconds.to_string())
-}
-
-/// There is nothing at this path.
-#[must_use]
-pub fn not_found() -> IngressResponse {
-    error(404, "not_found", "there is nothing here")
 }
 
 /// Accepted, or nothing to do: platforms want no more than this.

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
+use turnlock_app::model::capabilities;
 use turnlock_clock::Clock;
 use turnlock_config::Config;
 use turnlock_embedded::EmbeddedDynamoDb;
-use turnlock_app::model::capabilities;
 use turnlock_host::{Host, HostError, Ports};
 use turnlock_models::{Capabilities, Model, ModelError, ModelRequest, ModelStream, Scripted};
 use turnlock_queue::local::LocalQueues;
