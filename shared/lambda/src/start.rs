@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::time::timeout;
 use turnlock_app::admit::{Admission, Depth};
 use turnlock_app::ingress::{ConfigMismatch, FreshIds};
 use turnlock_app::model::{self, ModelError};
@@ -19,6 +21,9 @@ use turnlock_store::Store;
 use crate::aws::Aws;
 use crate::logs;
 use crate::secrets::{Secrets, Values};
+
+/// How long a start waits for the number of waiting events.
+const DEPTH_WITHIN: Duration = Duration::from_secs(1);
 
 /// What a function reads at its start.
 #[derive(Clone, Copy)]
@@ -87,6 +92,7 @@ struct Inner {
     path: PathBuf,
     secrets: Option<Secrets>,
     sqs: aws_sdk_sqs::Client,
+    depth: Depth,
     clock: Clock,
 }
 
@@ -142,7 +148,8 @@ impl Start {
         let secrets = values.get(names::SECRETS).map(|ids| Secrets::new(&aws.for_service("SECRETS_MANAGER"), ids));
         let path = PathBuf::from(values.get(names::CONFIG).map(String::as_str).unwrap_or_default());
         let sqs = SqsQueue::client(&aws.for_service("SQS"));
-        Ok(Self(Arc::new(Inner { function, values, aws, path, secrets, sqs, clock: Clock::system() })))
+        let (depth, clock) = (Depth::default(), Clock::system());
+        Ok(Self(Arc::new(Inner { function, values, aws, path, secrets, sqs, depth, clock })))
     }
 
     /// Reads the secrets and the configuration.
@@ -226,8 +233,17 @@ impl Start {
             queue_limit: settings.limits.queue,
             language: settings.language,
             clock: self.clock(),
-            depth: Depth::default(),
+            depth: self.0.depth.clone(),
         }))
+    }
+
+    /// Asks how many events wait, as admission does before the first one. In the time in which the secrets are read: the
+    /// first event then finds an answer and a connection.
+    pub(crate) async fn ask_depth(&self) {
+        if let Ok(inbound) = self.queue(names::INBOUND_QUEUE) {
+            // A queue that does not answer is seen when there is something to send.
+            drop(timeout(DEPTH_WITHIN, self.0.depth.ask(&*inbound, &self.0.clock)).await);
+        }
     }
 
     /// The configured model.

@@ -91,3 +91,32 @@ impl fmt::Display for Report {
         write!(f, "\nmedians of {} runs; `cargo xtask bench cold --profile dist` measures what is shipped\n", self.runs)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(init: u64, first: u64, warm: &[u64], resident_kb: u64) -> Run {
+        let ms = Duration::from_millis;
+        let warm = warm.iter().copied().map(ms).collect();
+        Run { init: ms(init), first: ms(first), warm, resident_kb: Some(resident_kb) }
+    }
+
+    #[test]
+    fn every_figure_is_a_median_of_its_own() {
+        let minimal = [run(5, 4, &[1, 9], 8_192), run(4, 6, &[1, 1], 8_192), run(9, 5, &[2, 2], 9_216)];
+        let other = [run(8, 6, &[2], 10_240), run(7, 5, &[2], 10_240), run(8, 9, &[2], 10_240)];
+        let report = Report::new([(MINIMAL, &minimal[..]), ("ingress-cron", &other[..])].into_iter());
+        let minimal = serde_json::json!({
+            "name": "minimal", "init_ms": 5.0, "first_ms": 5.0, "cold_ms": 10.0, "warm_ms": 2.0, "rss_mb": 8.0,
+        });
+        let other = serde_json::json!({
+            "name": "ingress-cron", "init_ms": 8.0, "first_ms": 6.0, "cold_ms": 14.0, "warm_ms": 2.0, "rss_mb": 10.0,
+        });
+        let expected = serde_json::json!({ "runs": 3, "functions": [minimal, other] });
+        assert_eq!(serde_json::to_value(&report).unwrap(), expected);
+        let shown = report.to_string();
+        let other = shown.lines().find(|line| line.starts_with("ingress-cron")).unwrap();
+        assert_eq!(other.split_whitespace().collect::<Vec<_>>()[3..5], ["14.00", "1.40"]);
+    }
+}
