@@ -1,7 +1,7 @@
 //! What the flows share: a deployment with all channels, how the world writes to it, and what it must look like at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -59,7 +59,6 @@ impl Kit {
             template: Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../template.yaml")),
             parameters: &all,
             configuration: &|platforms| configuration(platforms, limits),
-            binaries: &binaries(),
         })
         .await;
         let config = Config::parse(&aws.configuration, &secret).unwrap_or_else(|error| panic!("{error}"));
@@ -268,12 +267,6 @@ impl Kit {
 
 fn fixture(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
-}
-
-/// The folder of the binaries: above this test's own.
-pub(crate) fn binaries() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    test.ancestors().nth(2).expect("tests stand in target/<profile>/deps").to_owned()
 }
 
 fn secret(name: &str) -> Option<String> {

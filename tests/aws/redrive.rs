@@ -4,6 +4,7 @@ use std::process::Command;
 
 use serde_json::json;
 use turnlock_tests::aws::bedrock::Turn;
+use turnlock_tests::programs;
 
 use crate::kit::Kit;
 
@@ -52,7 +53,8 @@ fn redrive(kit: &Kit, arguments: &[&str]) -> (bool, String) {
         ("AWS_SECRET_ACCESS_KEY", "secret".to_owned()),
         ("AWS_ENDPOINT_URL", kit.aws.front.address().to_owned()),
     ];
-    let program = crate::kit::binaries().join("turnlock");
+    let program = programs::folder().join("turnlock");
+    assert!(programs::is_current(&program), "{} is older than its sources", program.display());
     let output = Command::new(program).arg("redrive").args(arguments).env_clear().envs(environment).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     (output.status.success(), text)

@@ -4,4 +4,5 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test's tool that cannot go on fails the test")]
 
 pub mod aws;
+pub mod programs;
 pub mod template;

@@ -3,12 +3,13 @@
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::time::Instant;
+use turnlock_tests::programs::{folder, is_current};
 
 use super::outside::Outside;
 use super::{load, until};
@@ -169,22 +170,9 @@ key = "env:LOAD_API_KEY"
 /// The binary in the folder above this test's own. Cargo does not build it for this package, so it is built here if it is
 /// not there or older than its sources (as it is after a change and `cargo test --package turnlock-tests`).
 fn program() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let folder = test.ancestors().nth(2).expect("tests stand in target/<profile>/deps");
+    let folder = folder();
     let program = folder.join(format!("turnlock{}", std::env::consts::EXE_SUFFIX));
-    if is_current(&program) { program } else { build(folder) }
-}
-
-fn is_current(program: &Path) -> bool {
-    let changed = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
-    let Some(built) = changed(program) else { return false };
-    // Built beside the tests of the whole workspace it has no list of sources, and is as new as they are.
-    let Ok(list) = std::fs::read_to_string(program.with_extension("d")) else { return true };
-    // `program: source source …`, as for make; a space within a name stands behind a backslash.
-    let sources = list.trim_end().split_once(": ").map(|(_, sources)| sources.replace("\\ ", "\0")).unwrap_or_default();
-    let is_older =
-        |source: &str| changed(Path::new(&source.replace('\0', " "))).is_some_and(|at: SystemTime| at <= built);
-    sources.split(' ').all(is_older)
+    if is_current(&program) { program } else { build(&folder) }
 }
 
 fn build(folder: &Path) -> PathBuf {

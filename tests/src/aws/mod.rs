@@ -44,6 +44,7 @@ use self::front::{Front, Services};
 use self::lambda::{Deployed, Lambda};
 use self::poller::Mapping;
 use self::stack::{FORWARD, Stack};
+use crate::programs::{self, is_current};
 use crate::template::binary;
 
 /// What Lambda's account has for a function that reserves nothing.
@@ -57,8 +58,6 @@ pub struct Setup<'a> {
     pub parameters: &'a [(&'a str, &'a str)],
     /// The configuration file, for the address of the [`platforms`].
     pub configuration: &'a dyn Fn(&str) -> String,
-    /// The folder of the functions' binaries.
-    pub binaries: &'a Path,
 }
 
 /// A local AWS.
@@ -81,7 +80,6 @@ pub struct Aws {
     http: reqwest::Client,
     servers: JoinSet<()>,
     folder: TempDir,
-    binaries: PathBuf,
     versions: AtomicU64,
 }
 
@@ -115,7 +113,6 @@ impl Aws {
             http: http_client(),
             servers,
             folder,
-            binaries: setup.binaries.to_owned(),
             versions: AtomicU64::new(0),
         };
         aws.create_tables();
@@ -218,8 +215,9 @@ impl Aws {
     fn package(&self, id: &str, version: u64, configuration: &str) -> PathBuf {
         let package = self.folder.path().join(format!("{id}-{version}"));
         std::fs::create_dir_all(&package).unwrap();
-        let program = self.binaries.join(binary(id));
-        assert!(program.exists(), "{} is missing: `cargo build --workspace --bins` makes it", program.display());
+        let program = programs::folder().join(binary(id));
+        let name = program.display();
+        assert!(is_current(&program), "{name} is missing or older than its sources: `cargo build --workspace --bins`");
         std::os::unix::fs::symlink(program, package.join("bootstrap")).unwrap();
         std::fs::write(package.join("turnlock.toml"), configuration).unwrap();
         package
