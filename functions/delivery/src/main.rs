@@ -26,7 +26,7 @@ fn main() -> ExitCode {
                 let observers: Vec<Arc<dyn Observer>> = vec![Arc::new(LogObserver)];
                 Ok(Delivery::from_config(config, ours, &platforms, &start.clock(), observers)?)
             },
-            async |delivery: &Delivery, batch: Batch| delivery.handle(batch.records).await,
+            async |delivery: &Delivery, batch: Batch| delivery.handle(batch.records, batch.deadline).await,
         )
         .await
     })

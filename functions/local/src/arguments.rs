@@ -58,6 +58,10 @@ pub(crate) enum Command {
     /// Play a recorded delivery, signed, to the running host and show what the chat would show
     Send(Send),
     /// Send what was given up again, once its cause is gone
+    ///
+    /// Without a choice, what was given up is listed and nothing is sent. For a deployment on AWS, set what the stack's
+    /// output RedriveEnvironment says, the region and the credentials (`aws configure export-credentials --format env`).
+    /// Without that it is about the data directory here.
     Redrive(Redrive),
     /// Play scripts offline, on a virtual clock, and check what they expect
     Replay(Replay),
@@ -77,10 +81,7 @@ pub(crate) struct Replay {
     pub(crate) seed: u64,
 }
 
-/// What to send again. Without a choice, what was given up is listed and nothing is sent.
-///
-/// For a deployment on AWS, set the environment that the stack's output RedriveEnvironment prints, and the credentials
-/// (`aws configure export-credentials --format env`). Without TURNLOCK_TABLE it is about the data directory here.
+/// What to send again.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Redrive {
     /// The events, by the ids that the list shows

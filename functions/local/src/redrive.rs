@@ -21,7 +21,9 @@ const SETTINGS: &[&str] =
 /// Exit code 0 = everything that was asked for was sent, or listed.
 pub(crate) async fn run(options: &Options, wanted: &arguments::Redrive) -> anyhow::Result<ExitCode> {
     logs::start(options, &crate::journal::Journal::default(), true)?;
-    let (redrive, _lock) = if names::environment(names::TABLE).is_some() {
+    // One of them is enough to know that a deployment is meant: what is missing of the rest is named.
+    let is_deployment = SETTINGS.iter().any(|name| names::environment(name).is_some_and(|value| !value.is_empty()));
+    let (redrive, _lock) = if is_deployment {
         (deployed()?, None)
     } else {
         let (redrive, lock) = here(options).await?;
@@ -37,6 +39,8 @@ pub(crate) async fn run(options: &Options, wanted: &arguments::Redrive) -> anyho
 
 fn deployed() -> anyhow::Result<Redrive> {
     let start = Start::for_operator(SETTINGS).map_err(|error| Misuse(error.to_string()))?;
+    let setting = |name| names::environment(name).unwrap_or_default();
+    console::aside(format_args!("The table {} in {}:", setting(names::TABLE), setting(names::AWS_REGION)));
     Ok(Redrive {
         store: start.store()?,
         inbound: start.queue(names::INBOUND_QUEUE)?,
@@ -48,6 +52,15 @@ fn deployed() -> anyhow::Result<Redrive> {
 
 async fn here(options: &Options) -> anyhow::Result<(Redrive, DirectoryLock)> {
     let setup = Setup::read(options)?;
+    let place = setup.data.file("");
+    if !setup.data.file("store.db").exists() {
+        return Err(Misuse(format!(
+            "there is no data in {}; for a deployment on AWS, set what the stack's output RedriveEnvironment says",
+            place.display()
+        ))
+        .into());
+    }
+    console::aside(format_args!("The data in {}:", place.display()));
     let Taking::Taken(lock) = setup.data.take()? else { return Err(setup.data.in_use().into()) };
     let redrive = machine::redrive(&setup.data, &*setup.config()?).await?;
     Ok((redrive, lock))
@@ -59,7 +72,8 @@ fn list(items: &[DeadItem]) {
     }
     for item in items {
         let at = item.at.timestamp();
-        console::line(format_args!("{at:.0}  {}  {} ({} receives)", item.event_id, item.queue, item.receive_count));
+        let DeadItem { event_id, queue, reason, receive_count, .. } = item;
+        console::line(format_args!("{at:.0}  {event_id}  {queue} ({reason}, {receive_count} receives)"));
     }
     console::line("`turnlock redrive --all` sends them again, `turnlock redrive ID…` some of them.");
 }
@@ -72,6 +86,9 @@ async fn send(redrive: &Redrive, mut items: Vec<DeadItem>, ids: &[String]) -> an
     }
     items.retain(|item| ids.is_empty() || ids.iter().any(|id| item.event_id.as_str() == id));
     let mut code = ExitCode::SUCCESS;
+    if items.is_empty() {
+        console::line("Nothing was given up.");
+    }
     for (item, sent) in redrive.send(items).await? {
         match sent {
             Ok(()) => console::line(format_args!("{}: sent to the {} queue again", item.event_id, item.queue)),

@@ -36,6 +36,8 @@ use crate::words::Language;
 pub const DEPTH_INTERVAL: Duration = Duration::from_secs(10);
 /// When to come again where nothing better is known.
 pub const BUSY_RETRY: Duration = Duration::from_secs(5);
+/// How long an event waits for its rate and the queue's depth: a platform gives us a few seconds in all.
+const HELD_WITHIN: Duration = Duration::from_secs(1);
 /// The most bytes of an event: the queue's limit, less what travels beside the body.
 const MAX_EVENT: usize = MAX_BYTES - 1024;
 
@@ -218,8 +220,12 @@ impl Admission {
 
     /// Asks for the rate and the depth at the same time.
     async fn held(&self, event: &InboundEvent) -> Option<Held> {
-        let (limited, full) =
-            tokio::join!(self.rate(event), self.depth.full(&*self.inbound, self.queue_limit, &self.clock));
+        let asked =
+            async { tokio::join!(self.rate(event), self.depth.full(&*self.inbound, self.queue_limit, &self.clock)) };
+        let Ok((limited, full)) = tokio::time::timeout(HELD_WITHIN, asked).await else {
+            tracing::warn!(event_id = %event.event_id, "rate and depth are not known in time: event {} passes", event.event_id);
+            return None;
+        };
         limited.or(full.then_some(Held::Busy { retry_after: DEPTH_INTERVAL }))
     }
 
@@ -293,7 +299,10 @@ impl Admission {
 
     async fn accept(&self, envelope: &Envelope) -> Admitted {
         match self.send(envelope).await {
-            Ok(()) => Admitted::Accepted,
+            Ok(()) => {
+                accepted(&envelope.event);
+                Admitted::Accepted
+            }
             Err(SendError::TooLarge { .. }) => self.too_large(&envelope.event).await,
             Err(error) => self.not_sent(&envelope.event, &error),
         }
@@ -410,6 +419,13 @@ fn told(event: &InboundEvent, admitted: Admitted) -> Admitted {
             "the key of event {} came again with another body", event.event_id);
     }
     admitted
+}
+
+/// The line by which a message that waits can be found.
+fn accepted(event: &InboundEvent) {
+    let (session, channel) = (event.session_key(), event.channel.as_str());
+    tracing::info!(target: journal_line::ACCEPTED, event_id = %event.event_id, %session, channel,
+        "event {} was accepted", event.event_id);
 }
 
 fn line(event: &InboundEvent, outcome: EventOutcome, reason: &str) {

@@ -24,6 +24,9 @@ use crate::turn::Handled;
 /// is minutes away: a table that is out for a moment costs no command.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
 
+/// How long a record is kept out of sight while it is worked on.
+const VISIBILITY: Duration = Duration::from_secs(30);
+
 /// The control function.
 pub struct Control {
     /// The table.
@@ -42,6 +45,10 @@ impl Control {
     /// Handles one record of the control queue. Doing it twice changes nothing: a stop only ever moves later, an answer
     /// is recognised by its id.
     pub async fn handle(&self, record: &Record) -> Handled {
+        // A worker that dies is replaced after this, not after the queue's own time.
+        if let Err(error) = self.control.set_visibility(&record.receipt, VISIBILITY).await {
+            tracing::debug!(message_id = record.message_id, %error, "the visibility was not set");
+        }
         let envelope = serde_json::from_str::<Envelope>(&record.body).ok();
         let Some((envelope, command)) = envelope.and_then(|envelope| envelope.command.map(|it| (envelope, it))) else {
             tracing::error!(message_id = record.message_id, "a message of the control queue is no command of ours");

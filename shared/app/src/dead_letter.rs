@@ -24,11 +24,16 @@ use crate::turn::{Agent, Handled, Settled};
 pub(crate) const INBOUND: &str = "inbound";
 pub(crate) const CONTROL: &str = "control";
 pub(crate) const JOB: &str = "job";
+const VISIBILITY: Duration = Duration::from_secs(90);
 const BACKOFF: Duration = Duration::from_secs(30);
 
 /// Handles one record of a dead-letter queue, whichever queue gave it up: an event is settled, a command is answered, and
 /// everything is kept.
 pub async fn handle(agent: &Agent, queue: &dyn Queue, record: &Record, deadline: Instant) -> Handled {
+    // A worker that dies is replaced after this, not after the queue's own time.
+    if let Err(error) = queue.set_visibility(&record.receipt, VISIBILITY).await {
+        tracing::debug!(message_id = record.message_id, %error, "the visibility was not set");
+    }
     let source = Source::of(record);
     let event_id = match source {
         Source::Inbound => match agent.settle_dead_letter(queue, record, deadline).await {
@@ -101,8 +106,14 @@ pub(crate) async fn give_up(dead_letters: &dyn Queue, (queue, name): (&dyn Queue
         attributes: record.attributes.clone(),
         delay: Duration::ZERO,
     };
+    let plain = message.clone();
     send::name_queue(&mut message, name);
-    match dead_letters.send(message).await {
+    let sent = match dead_letters.send(message).await {
+        // What is nobody's may be as large as a queue takes, and then has no room for a word more.
+        Err(error) if !error.is_retryable() => dead_letters.send(plain).await,
+        sent => sent,
+    };
+    match sent {
         Ok(()) => Handled::Done,
         Err(error) => {
             let message_id = &record.message_id;

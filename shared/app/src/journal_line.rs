@@ -4,10 +4,15 @@
 use turnlock_domain::event::Channel;
 use turnlock_domain::ids::EventId;
 use turnlock_domain::session::SessionKey;
+use turnlock_queue::Record;
 use turnlock_store::dead::DeadItem;
+
+use crate::send::TRACEPARENT;
 
 /// The target of lines about events.
 pub const EVENT: &str = "turnlock::event";
+/// The target of lines about events that a queue has: how they end comes later.
+pub const ACCEPTED: &str = "turnlock::accepted";
 /// The target of lines about tool calls.
 pub const TOOL: &str = "turnlock::tool";
 /// The target of lines about jobs.
@@ -76,4 +81,11 @@ pub fn dead(item: &DeadItem) {
     let (event_id, queue, reason) = (&item.event_id, &item.queue, &item.reason);
     tracing::error!(target: DEAD, %event_id, queue, reason, attempts = item.receive_count,
         "a message of the {queue} queue was given up; it is kept as a dead item");
+}
+
+/// The span of the work on a queue's record: what its lines have in common. An error's, so that no filter drops it.
+#[must_use]
+pub fn record_span(record: &Record) -> tracing::Span {
+    let traceparent = record.attributes.get(TRACEPARENT).map(String::as_str);
+    tracing::error_span!("record", message_id = record.message_id, receives = record.receive_count, traceparent)
 }

@@ -1,24 +1,28 @@
 //! Sends what was given up again, by the operator's wish, after its cause is gone.
 //!
 //! A message goes back to the queue that gave it up, under a deduplication id of its own: the old one would make the queue
-//! accept and drop it for five minutes. An event that is committed (its dead letter was answered) runs no second time:
-//! its redrive sends what is owed once more. What is older than a marker lives is refused: nobody could tell any more
+//! accept and drop it for five minutes. An event that is committed runs no second time: one that failed is refused here,
+//! since its sender was told so; what any other still owes is sent. What is older than a marker lives is refused: nobody could tell any more
 //! whether it is committed.
 //!
 //! How it fails: an item is removed after its message was sent. If that does not happen, the next redrive sends it again,
 //! which its queue, its marker or its ledger recognises.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use turnlock_domain::envelope::{Command, Envelope};
 use turnlock_domain::event::OutboundEvent;
 use turnlock_domain::time::Millis;
-use turnlock_domain::turn::Job;
+use turnlock_domain::turn::{Job, Outcome};
 use turnlock_queue::{NewMessage, Queue, SendError};
 use turnlock_store::dead::DeadItem;
-use turnlock_store::{MARKER_LIFETIME, Store, StoreError};
+use turnlock_store::{LEDGER_LIFETIME, MARKER_LIFETIME, Store, StoreError};
 
 use crate::{dead_letter, send};
+
+/// How long a dead-letter queue keeps a message.
+const RETENTION: Duration = Duration::from_secs(14 * 24 * 3600);
 
 /// What a redrive needs.
 pub struct Redrive {
@@ -40,6 +44,9 @@ pub enum Refusal {
     /// Its marker may be gone by now.
     #[error("it is older than {} days: nobody knows any more whether it was answered", MARKER_LIFETIME.as_secs() / 86_400)]
     TooOld,
+    /// Its turn is in the history, as one that failed, and its sender was told so: the message has to be sent anew.
+    #[error("its sender was told that it failed, and has to send it again")]
+    Answered,
     /// A command is about the moment at which it was sent.
     #[error("it is a command, and was answered when it was given up")]
     Command,
@@ -90,7 +97,9 @@ impl Redrive {
         for item in items.into_iter().rev() {
             // One that is gone was sent by somebody else meanwhile.
             let Some(item) = self.store.dead_item(&item.event_id).await? else { continue };
-            match message(&item, now) {
+            let answered = self.store.marker(&item.event_id).await?.is_some_and(|marker| failed(marker.outcome()));
+            let message = if answered { Err(Refusal::Answered) } else { message(&item, now) };
+            match message {
                 Ok((target, message)) => ready.push((target, item, message)),
                 Err(refusal) => done.push((item, Err(refusal.into()))),
             }
@@ -123,6 +132,10 @@ impl Redrive {
     }
 }
 
+fn failed(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Failed { .. })
+}
+
 /// The message that a dead item becomes, and where it goes.
 fn message(item: &DeadItem, now: Millis) -> Result<(Target, NewMessage), Refusal> {
     let fresh = |at: Millis| if now.since(at) < MARKER_LIFETIME { Ok(()) } else { Err(Refusal::TooOld) };
@@ -140,11 +153,15 @@ fn message(item: &DeadItem, now: Millis) -> Result<(Target, NewMessage), Refusal
         return Ok((Target::Inbound, send::event_message(&envelope)));
     }
     if let Ok(event) = serde_json::from_str::<OutboundEvent>(&item.body) {
+        // It was written to the ledger before it waited among the dead letters, for as long as a queue keeps them.
+        if now.since(item.at) >= LEDGER_LIFETIME.saturating_sub(RETENTION) {
+            return Err(Refusal::TooOld);
+        }
         return Ok((Target::Outbound, send::outbound_message(&event, Some(item.at))));
     }
     match serde_json::from_str::<Job>(&item.body) {
-        Ok(job @ Job::Consolidate(_)) => Ok((Target::Consolidate, send::job_message(&job))),
-        Ok(job @ Job::ReviewMemory(_)) => Ok((Target::Review, send::job_message(&job))),
+        Ok(job @ Job::Consolidate(_)) => Ok((Target::Consolidate, send::job_message(&job, None))),
+        Ok(job @ Job::ReviewMemory(_)) => Ok((Target::Review, send::job_message(&job, None))),
         Err(_) => Err(Refusal::Unreadable),
     }
 }

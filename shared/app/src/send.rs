@@ -87,12 +87,12 @@ pub(crate) fn outbound_message(event: &OutboundEvent, redriven: Option<Millis>) 
 ///
 /// # Errors
 /// Those of [`Queue::send`]; a job that comes twice is recognised by its claim.
-pub async fn job(queue: &dyn Queue, job: &Job) -> Result<(), SendError> {
-    queue.send(job_message(job)).await
+pub async fn job(queue: &dyn Queue, job: &Job, traceparent: Option<&str>) -> Result<(), SendError> {
+    queue.send(job_message(job, traceparent)).await
 }
 
-pub(crate) fn job_message(job: &Job) -> NewMessage {
-    NewMessage::standard(json(job))
+pub(crate) fn job_message(job: &Job, traceparent: Option<&str>) -> NewMessage {
+    NewMessage { attributes: trace(traceparent), ..NewMessage::standard(json(job)) }
 }
 
 fn trace(traceparent: Option<&str>) -> BTreeMap<String, String> {

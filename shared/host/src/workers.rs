@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 use turnlock_app::control::Control;
 use turnlock_app::dead_letter;
-use turnlock_app::deliver::Delivery;
+use turnlock_app::deliver::{BATCH_TIME, Delivery};
 use turnlock_app::jobs::Jobs;
 use turnlock_app::turn::{Agent, Handled};
 use turnlock_queue::local::{LocalQueues, UnknownQueue};
@@ -51,7 +51,7 @@ pub(crate) fn pools(
     let delivery = Arc::clone(&handlers.delivery);
     let deliver = handler(move |records: Vec<Record>| {
         let delivery = Arc::clone(&delivery);
-        async move { delivery.handle(records).await }
+        async move { delivery.handle(records, Instant::now() + BATCH_TIME).await }
     });
     Ok(vec![
         pool(queues::INBOUND, concurrency, 1, turns(&handlers.agent))?,

@@ -18,7 +18,7 @@ use lambda_runtime::{Error, LambdaEvent, service_fn};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use tracing::Instrument;
-use turnlock_app::send::TRACEPARENT;
+use turnlock_app::journal_line;
 use turnlock_app::turn::Handled;
 use turnlock_clock::Clock;
 use turnlock_config::Config;
@@ -30,7 +30,7 @@ use crate::reload::Reloading;
 use crate::start::{Start, StartError};
 
 /// What is left of an invocation when no further record is started: enough to set a visibility and to answer.
-const RESERVE: Duration = Duration::from_secs(3);
+const RESERVE: Duration = Duration::from_secs(6);
 /// How long a record rests whose handler panicked.
 const AFTER_PANIC: Duration = Duration::from_secs(30);
 
@@ -98,7 +98,7 @@ impl Batch {
 
 /// One record, in a span that names it; a panic is an end like any other.
 async fn guarded(queue: &dyn Queue, record: &Record, handle: impl AsyncFnOnce() -> Handled) -> Handled {
-    let span = span(record);
+    let span = journal_line::record_span(record);
     // The call stands inside the future, so that a panic before its first await is contained too.
     match AssertUnwindSafe(Box::pin(async { handle().await }).instrument(span)).catch_unwind().await {
         Ok(handled) => handled,
@@ -107,13 +107,6 @@ async fn guarded(queue: &dyn Queue, record: &Record, handle: impl AsyncFnOnce() 
             Handled::GivenBack(AFTER_PANIC)
         }
     }
-}
-
-/// The span of the work on a record. What it is about stands in the handler's own lines.
-#[must_use]
-pub fn span(record: &Record) -> tracing::Span {
-    let traceparent = record.attributes.get(TRACEPARENT).map(String::as_str);
-    tracing::info_span!("record", message_id = record.message_id, receives = record.receive_count, traceparent)
 }
 
 async fn give_back(queue: &dyn Queue, record: &Record, after: Duration) {

@@ -35,7 +35,7 @@ pub async fn serve<T>(
     build: impl Fn(&Start, &Arc<Config>) -> Result<T, StartError> + 'static,
     answer: impl AsyncFn(&T, IngressRequest) -> ApiResponse,
 ) -> Result<(), StartError> {
-    let (use_case, ()) = tokio::join!(Reloading::new(start.clone(), build), start.ask_depth());
+    let (use_case, ()) = tokio::join!(Reloading::new(start.clone(), build), start.prepare_admission());
     let (use_case, answer) = (&use_case?, &answer);
     let respond = async move |event: LambdaEvent<Event>| -> Result<Answer, Error> {
         let (request, format) = match event.payload.request() {

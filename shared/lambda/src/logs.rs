@@ -28,7 +28,10 @@ const BATCH: &str = "turnlock::batch";
 /// The namespace of our metrics.
 const NAMESPACE: &str = "Turnlock";
 /// One line an event; what leaves for a channel is in the events' own line already.
-const USUAL: &str = "warn,turnlock=info,turnlock::outbound=warn";
+const USUAL: &str = "info";
+/// What is written whatever the filter says: the lines that count.
+const ALWAYS: &str =
+    "turnlock::event=info,turnlock::job=info,turnlock::dead=info,turnlock::undelivered=info,turnlock::batch=info";
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
 /// A target whose lines count: the metric's name, and the fields that divide it.
@@ -65,18 +68,20 @@ pub(crate) fn start() -> Result<(), StartError> {
 }
 
 fn filter(wanted: Option<String>) -> Result<Targets, StartError> {
-    let wanted = match wanted.filter(|wanted| !wanted.is_empty()) {
-        None => USUAL.to_owned(),
-        Some(level) if LEVELS.contains(&level.to_lowercase().as_str()) => format!("warn,turnlock={level}"),
-        Some(targets) => targets,
-    };
+    let wanted = wanted.filter(|wanted| !wanted.is_empty()).unwrap_or_else(|| USUAL.to_owned()).to_lowercase();
     let allowed = "must be off, error, warn, info, debug or trace, or a list like `warn,turnlock_app=debug`";
     // The parser takes a misspelt level for the name of a target, and then nothing is logged at all.
     let level_of = |part: &str| part.rsplit('=').next().unwrap_or_default().trim().to_lowercase();
     if !wanted.split(',').all(|part| LEVELS.contains(&level_of(part).as_str())) {
         return Err(StartError::Invalid { name: names::LOG, allowed });
     }
-    wanted.parse().map_err(|_| StartError::Invalid { name: names::LOG, allowed })
+    let targets = match wanted.as_str() {
+        level @ ("off" | "error") => level.to_owned(),
+        "info" => "warn,turnlock=info,turnlock::outbound=warn".to_owned(),
+        level if LEVELS.contains(&level) => format!("warn,turnlock={level}"),
+        targets => targets.to_owned(),
+    };
+    format!("{targets},{ALWAYS}").parse().map_err(|_| StartError::Invalid { name: names::LOG, allowed })
 }
 
 /// The line of a function that cannot start. The log may be what does not start, so this is written by hand.

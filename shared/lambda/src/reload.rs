@@ -19,6 +19,9 @@ const FRESH_FOR: Duration = Duration::from_secs(300);
 /// How soon after a look the next one may follow, whatever comes in: strangers must not make us ask all the time.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
+/// How long a request waits for that look.
+const LOOK_WITHIN: Duration = Duration::from_secs(1);
+
 /// Reads secrets and configuration.
 type Load = dyn Fn() -> LocalBoxFuture<'static, Result<Loaded, StartError>>;
 /// Makes a use case of a configuration.
@@ -91,15 +94,16 @@ impl<T> Reloading<T> {
                 now.built = Arc::new((self.build)(&from.config)?);
                 now.from = from;
             }
-            Ok(changed)
+            Ok::<_, StartError>(changed)
         };
-        match looked.await {
+        let looked = tokio::time::timeout(LOOK_WITHIN, looked).await;
+        match looked.unwrap_or(Err(StartError::Slow)) {
             Ok(true) => {
                 tracing::info!("secrets have changed and are used from now on");
                 true
             }
             Ok(false) => false,
-            Err::<_, StartError>(error) => {
+            Err(error) => {
                 tracing::error!(%error, "the secrets could not be read again; those from before are used");
                 false
             }

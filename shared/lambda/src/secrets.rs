@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use aws_sdk_secretsmanager::Client;
-use aws_sdk_secretsmanager::error::DisplayErrorContext;
+use aws_sdk_secretsmanager::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_secretsmanager::operation::get_secret_value::GetSecretValueError;
 use aws_smithy_types::timeout::TimeoutConfig;
 use aws_types::SdkConfig;
 use futures_util::future::try_join_all;
@@ -15,6 +16,8 @@ use crate::start::StartError;
 /// How long one request may take; a start that waits longer is started again by Lambda.
 const WITHIN: Duration = Duration::from_secs(3);
 const ATTEMPTS: u32 = 3;
+/// How long after a first failure it is tried again; after the next one twice that.
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// Where `secret:NAME` in the configuration is looked up.
 #[derive(Clone)]
@@ -49,9 +52,12 @@ impl Secrets {
         let answer = loop {
             match self.client.get_secret_value().secret_id(id).send().await {
                 Ok(answer) => break answer,
-                // Its own refusals do not change within a moment; everything else may.
-                Err(error) if attempt < ATTEMPTS && error.as_service_error().is_none() => attempt += 1,
-                Err(error) => return Err(refused(DisplayErrorContext(&error).to_string())),
+                Err(error) if attempt < ATTEMPTS && is_passing(&error) => {
+                    tokio::time::sleep(PAUSE * attempt).await;
+                    attempt += 1;
+                }
+                // Not its `Debug`, which has the answer in it.
+                Err(error) => return Err(refused(chain(&error))),
             }
         };
         let object = || "its value has to be a JSON object of names and texts".to_owned();
@@ -59,6 +65,22 @@ impl Secrets {
         // The parser's own words could quote the value.
         serde_json::from_str(text).map_err(|_| refused(object()))
     }
+}
+
+/// Whether the same request may succeed a moment later: throttling, a fault of the service, no answer. Many processes that
+/// start at once are when it throttles.
+fn is_passing(error: &SdkError<GetSecretValueError>) -> bool {
+    match error {
+        SdkError::ServiceError(refusal) => {
+            refusal.raw().status().as_u16() >= 500 || refusal.err().code().is_some_and(|code| code.contains("Throttl"))
+        }
+        _ => true,
+    }
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |error| error.source());
+    causes.fold(error.to_string(), |line, error| format!("{line}: {error}"))
 }
 
 impl Values {

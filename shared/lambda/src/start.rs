@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::time::timeout;
@@ -65,6 +65,9 @@ pub enum StartError {
         /// Why; never its value.
         reason: String,
     },
+    /// The secrets were not read in time; the next look may succeed.
+    #[error("Secrets Manager did not answer in time")]
+    Slow,
     /// The trusted roots cannot be read.
     #[error("the trusted roots in {path} cannot be read")]
     Roots {
@@ -92,6 +95,7 @@ struct Inner {
     path: PathBuf,
     secrets: Option<Secrets>,
     sqs: aws_sdk_sqs::Client,
+    store: OnceLock<Store>,
     depth: Depth,
     clock: Clock,
 }
@@ -148,8 +152,8 @@ impl Start {
         let secrets = values.get(names::SECRETS).map(|ids| Secrets::new(&aws.for_service("SECRETS_MANAGER"), ids));
         let path = PathBuf::from(values.get(names::CONFIG).map(String::as_str).unwrap_or_default());
         let sqs = SqsQueue::client(&aws.for_service("SQS"));
-        let (depth, clock) = (Depth::default(), Clock::system());
-        Ok(Self(Arc::new(Inner { function, values, aws, path, secrets, sqs, depth, clock })))
+        let (store, depth, clock) = (OnceLock::new(), Depth::default(), Clock::system());
+        Ok(Self(Arc::new(Inner { function, values, aws, path, secrets, sqs, store, depth, clock })))
     }
 
     /// Reads the secrets and the configuration.
@@ -192,8 +196,12 @@ impl Start {
     /// # Errors
     /// [`StartError::Missing`] if the function did not ask for its name; or there is no source of chance.
     pub fn store(&self) -> Result<Store, StartError> {
+        if let Some(store) = self.0.store.get() {
+            return Ok(store.clone());
+        }
         let sdk = self.0.aws.for_service("DYNAMODB");
-        Ok(Store::on_aws(&sdk, self.value(names::TABLE)?, self.0.clock.clone(), seed()?))
+        let store = Store::on_aws(&sdk, self.value(names::TABLE)?, self.0.clock.clone(), seed()?);
+        Ok(self.0.store.get_or_init(|| store).clone())
     }
 
     /// The queue whose URL stands in the environment variable `name`.
@@ -237,13 +245,17 @@ impl Start {
         }))
     }
 
-    /// Asks how many events wait, as admission does before the first one. In the time in which the secrets are read: the
-    /// first event then finds an answer and a connection.
-    pub(crate) async fn ask_depth(&self) {
-        if let Ok(inbound) = self.queue(names::INBOUND_QUEUE) {
-            // A queue that does not answer is seen when there is something to send.
-            drop(timeout(DEPTH_WITHIN, self.0.depth.ask(&*inbound, &self.0.clock)).await);
-        }
+    /// What admission needs besides the secrets, in the time in which they are read: the number of waiting events, so that
+    /// the first event finds an answer and a connection, and the table's client.
+    pub(crate) async fn prepare_admission(&self) {
+        let depth = async {
+            if let Ok(inbound) = self.queue(names::INBOUND_QUEUE) {
+                // A queue that does not answer is seen when there is something to send.
+                drop(timeout(DEPTH_WITHIN, self.0.depth.ask(&*inbound, &self.0.clock)).await);
+            }
+        };
+        // A table without a name is seen when admission is made.
+        tokio::join!(depth, async { drop(self.store()) });
     }
 
     /// The configured model.

@@ -13,7 +13,7 @@ pub(super) const VISIBILITY: Duration = Duration::from_secs(90);
 /// What must be left of it when a platform call starts: the call, and the write of its result.
 pub(super) const CALL_MARGIN: Duration = Duration::from_secs(30);
 
-/// The record is not ours any more, or nobody knows.
+/// The record is not ours any more, nobody knows, or there is no time left for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ended;
 
@@ -22,19 +22,29 @@ pub(super) struct Hold<'a> {
     queue: &'a dyn Queue,
     pub(super) record: &'a Record,
     until: Instant,
+    /// When the invocation ends, and whoever works on the record with it.
+    deadline: Instant,
 }
 
 impl<'a> Hold<'a> {
     /// Takes the record out of sight; until then nothing is known about how long it is ours.
-    pub(super) async fn take(queue: &'a dyn Queue, record: &'a Record) -> Self {
-        let mut hold = Self { queue, record, until: Instant::now() };
+    pub(super) async fn take(queue: &'a dyn Queue, record: &'a Record, deadline: Instant) -> Self {
+        let mut hold = Self { queue, record, until: Instant::now(), deadline };
         // An ended handle shows again, and is dealt with, where the record is worked on.
         let _ = hold.renew().await;
         hold
     }
 
-    /// Makes sure that the record stays ours for [`CALL_MARGIN`].
+    /// Whether a call that starts now ends before the invocation does.
+    pub(super) fn has_time(&self) -> bool {
+        self.deadline.saturating_duration_since(Instant::now()) >= CALL_MARGIN
+    }
+
+    /// Makes sure that the record stays ours, and we stay alive, for [`CALL_MARGIN`].
     pub(super) async fn for_a_call(&mut self) -> Result<(), Ended> {
+        if !self.has_time() {
+            return Err(Ended);
+        }
         let left = self.until.saturating_duration_since(Instant::now());
         if left >= CALL_MARGIN { Ok(()) } else { self.renew().await }
     }

@@ -4,7 +4,7 @@
 //! visibility is set by then. A record that is given back for any reason takes every later record of its chat with it,
 //! with the same visibility (trace V12): two answers never change places. Within a batch
 //! chats do not wait for one another, but it ends as a whole: a chat's next batch waits for the slowest chat of this one,
-//! at most [`BATCH_TIME`] and one event. A host that can hand out records one by one does (one process: batches of one).
+//! at most the time of an invocation. A host that can hand out records one by one does (one process: batches of one).
 //!
 //! | module | does |
 //! |---|---|
@@ -31,6 +31,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::time::Instant;
+use tracing::Instrument;
 use turnlock_channels::http::PlatformHttp;
 use turnlock_channels::{Handler, Outbound};
 use turnlock_clock::Clock;
@@ -57,9 +58,8 @@ pub const DELIVERY: &str = "turnlock::delivery";
 pub const UNDELIVERED: &str = "turnlock::undelivered";
 /// The name under which the outbound queue stands in dead items.
 pub const OUTBOUND_QUEUE: &str = "outbound";
-/// How long a worker goes on with a batch; what it has not begun by then goes back. Less than the function's own time
-/// by more than one event can take.
-pub const BATCH_TIME: Duration = Duration::from_secs(60);
+/// How long one batch is worked on where no invocation says when it ends.
+pub const BATCH_TIME: Duration = Duration::from_secs(90);
 
 /// The longest wait before something is tried again that a platform could not take.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
@@ -78,8 +78,6 @@ pub struct Delivery {
     pub observers: Vec<Arc<dyn Observer>>,
     /// Webhook sources and schedules whose replies go to a chat, by channel and account.
     pub reply_routes: BTreeMap<(Channel, String), ReplyRoute>,
-    /// How long one batch is worked on; see [`BATCH_TIME`].
-    pub batch_time: Duration,
 }
 
 /// The chat to which the replies to a webhook source or a schedule go.
@@ -145,14 +143,13 @@ impl Delivery {
             clock: clock.clone(),
             observers,
             reply_routes: clients::reply_routes(config),
-            batch_time: BATCH_TIME,
         })
     }
 
-    /// Delivers a batch; returns the message ids that are not done. Their visibility is set.
-    pub async fn handle(&self, records: Vec<Record>) -> Vec<String> {
-        let started = Instant::now();
-        let holds = join_all(records.iter().map(|record| Hold::take(&*self.outbound, record))).await;
+    /// Delivers a batch; returns the message ids that are not done. Their visibility is set. No call to a platform starts
+    /// that could not be answered, and its result written, before `deadline`.
+    pub async fn handle(&self, records: Vec<Record>, deadline: Instant) -> Vec<String> {
+        let holds = join_all(records.iter().map(|record| Hold::take(&*self.outbound, record, deadline))).await;
         let mut chats: Vec<(String, Vec<Hold<'_>>)> = Vec::new();
         for hold in holds {
             let chat = hold.record.group.clone().unwrap_or_else(|| hold.record.message_id.clone());
@@ -161,7 +158,7 @@ impl Delivery {
                 None => chats.push((chat, vec![hold])),
             }
         }
-        let chats = join_all(chats.into_iter().map(|(_, holds)| self.chat(holds, started))).await;
+        let chats = join_all(chats.into_iter().map(|(_, holds)| self.chat(holds))).await;
         let (unfinished, taken): (Vec<_>, Vec<_>) = chats.into_iter().unzip();
         let (unfinished, taken) = (unfinished.concat(), taken.concat());
         // Only now, and once for all of them: no record waits for the copies of those before it.
@@ -171,12 +168,13 @@ impl Delivery {
 
     /// The records of one chat, in order, up to the first that has to come again: what is not done, and the events of
     /// those that were worked on.
-    async fn chat(&self, holds: Vec<Hold<'_>>, started: Instant) -> (Vec<String>, Vec<OutboundEvent>) {
+    async fn chat(&self, holds: Vec<Hold<'_>>) -> (Vec<String>, Vec<OutboundEvent>) {
         let (mut unfinished, mut taken) = (Vec::new(), Vec::new());
         let mut back = None;
         for mut hold in holds {
             if back.is_none() {
-                back = match self.record(&mut hold, started, &mut taken).await {
+                let span = journal_line::record_span(hold.record);
+                back = match self.record(&mut hold, &mut taken).instrument(span).await {
                     Settled::Done => continue,
                     Settled::Back(visibility) => Some(visibility),
                 };
@@ -187,8 +185,8 @@ impl Delivery {
         (unfinished, taken)
     }
 
-    async fn record(&self, hold: &mut Hold<'_>, started: Instant, taken: &mut Vec<OutboundEvent>) -> Settled {
-        if started.elapsed() >= self.batch_time {
+    async fn record(&self, hold: &mut Hold<'_>, taken: &mut Vec<OutboundEvent>) -> Settled {
+        if !hold.has_time() {
             return Settled::Back(Duration::ZERO);
         }
         let record = hold.record;

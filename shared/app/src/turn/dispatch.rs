@@ -36,7 +36,7 @@ impl Dispatch<'_> {
                         Job::Consolidate(_) => self.consolidate,
                         Job::ReviewMemory(_) => self.review,
                     };
-                    send::job(queue, job).await?;
+                    send::job(queue, job, event.trace.as_deref()).await?;
                 }
             }
         }

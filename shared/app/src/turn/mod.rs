@@ -423,9 +423,6 @@ impl Agent {
     /// Settles a message that a queue gave up: as its event, whatever else is unfinished. Sends what was committed, or
     /// commits the error outcome and sends that. `queue` is the dead-letter queue the record came from.
     pub async fn settle_dead_letter(&self, queue: &dyn Queue, record: &Record, deadline: Instant) -> Settled {
-        if let Err(error) = queue.set_visibility(&record.receipt, VISIBILITY).await {
-            tracing::debug!(message_id = record.message_id, %error, "the visibility was not set");
-        }
         let Some(envelope) = parse(record) else { return Settled::NoEvent };
         let session = envelope.event.session_key();
         let event_id = envelope.event.event_id.clone();

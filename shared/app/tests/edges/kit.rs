@@ -129,7 +129,6 @@ impl Kit {
             clock: self.clock.clone(),
             observers,
             reply_routes: BTreeMap::from([((Channel::Webhook, "alerts".to_owned()), route)]),
-            batch_time: BATCH_TIME,
         }
     }
 
@@ -147,8 +146,13 @@ impl Kit {
 
     /// Delivers one batch and deletes what is done, as an event source mapping does; returns how many come again.
     pub(crate) async fn deliver(&self, delivery: &Delivery) -> usize {
+        self.deliver_within(delivery, BATCH_TIME).await
+    }
+
+    /// The same in an invocation that ends after `time`.
+    pub(crate) async fn deliver_within(&self, delivery: &Delivery, time: Duration) -> usize {
         let batch = self.batch();
-        let unfinished = delivery.handle(batch.clone()).await;
+        let unfinished = delivery.handle(batch.clone(), Instant::now() + time).await;
         for record in batch.iter().filter(|record| !unfinished.contains(&record.message_id)) {
             self.outbound.delete(&record.receipt).unwrap();
         }
@@ -176,6 +180,11 @@ impl Kit {
         });
         events.collect()
     }
+}
+
+/// When an invocation ends that begins now.
+pub(crate) fn invocation() -> Instant {
+    Instant::now() + BATCH_TIME
 }
 
 fn settings() -> Arc<AgentSettings> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 use turnlock_store::ledger::LedgerState;
 
-use crate::kit::{Answer, Kit, says};
+use crate::kit::{Answer, Kit, invocation, says};
 
 /// Trace V11: a worker freezes in its call, another shows the final, the first wakes: what it posted is taken back.
 #[tokio::test(start_paused = true)]
@@ -16,7 +16,7 @@ async fn v11_a_frozen_worker_that_wakes_late_takes_its_message_back() {
     kit.send(&[&says("e1.final", "Hello.")]).await;
     let late = async {
         let batch = kit.batch();
-        let unfinished = first.handle(batch.clone()).await;
+        let unfinished = first.handle(batch.clone(), invocation()).await;
         assert_eq!(unfinished, [batch[0].message_id.clone()], "the record is another's by now");
         assert!(kit.outbound.delete(&batch[0].receipt).is_err());
     };
@@ -43,7 +43,7 @@ async fn v11_of_two_calls_that_overlap_one_message_stands() {
     kit.send(&[&says("e1.final", "Hello.")]).await;
     let late = async {
         let batch = kit.batch();
-        assert_eq!(first.handle(batch).await.len(), 1);
+        assert_eq!(first.handle(batch, invocation()).await.len(), 1);
     };
     let successor = async {
         sleep(Duration::from_secs(120)).await;
@@ -64,13 +64,13 @@ async fn v11_a_late_message_stands_when_its_successor_died() {
     kit.send(&[&says("e1.final", "Hello.")]).await;
     let late = async {
         let batch = kit.batch();
-        drop(first.handle(batch).await);
+        drop(first.handle(batch, invocation()).await);
     };
     let dies = async {
         sleep(Duration::from_secs(120)).await;
         let batch = kit.batch();
         assert_eq!(batch.len(), 1);
-        assert!(tokio::time::timeout(Duration::from_secs(5), second.handle(batch)).await.is_err());
+        assert!(tokio::time::timeout(Duration::from_secs(5), second.handle(batch, invocation())).await.is_err());
     };
     tokio::join!(late, dies);
     kit.drain(&kit.delivery()).await;
@@ -89,7 +89,7 @@ async fn a_dead_workers_call_is_repeated_once() {
     for answered in [false, true] {
         let batch = kit.batch();
         assert_eq!(batch.len(), 1);
-        let done = tokio::time::timeout(Duration::from_secs(5), kit.delivery().handle(batch)).await;
+        let done = tokio::time::timeout(Duration::from_secs(5), kit.delivery().handle(batch, invocation())).await;
         assert_eq!(done.is_ok(), answered);
         sleep(Duration::from_secs(91)).await;
     }
@@ -123,7 +123,7 @@ async fn no_call_starts_for_a_record_that_is_not_ours() {
     kit.send(&[&says("e1.final", "one")]).await;
     let batch = kit.batch();
     kit.outbound.delete(&batch[0].receipt).unwrap();
-    assert_eq!(kit.delivery().handle(batch.clone()).await, [batch[0].message_id.clone()]);
+    assert_eq!(kit.delivery().handle(batch.clone(), invocation()).await, [batch[0].message_id.clone()]);
     assert!(kit.platform.methods().is_empty());
 }
 
@@ -135,5 +135,5 @@ async fn what_hosts_run_may_change_threads() {
     }
     let kit = Kit::new().await;
     let delivery = kit.delivery();
-    assert!(may_change_threads(delivery.handle(Vec::new())).await.is_empty());
+    assert!(may_change_threads(delivery.handle(Vec::new(), invocation())).await.is_empty());
 }

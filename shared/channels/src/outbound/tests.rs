@@ -231,7 +231,7 @@ async fn telegrams_refusals_by_what_the_caller_must_do() {
         (Some("1"), 400, "Bad Request: message to edit not found", SendError::EditGone),
         (Some("1"), 400, "Bad Request: message can't be edited", SendError::EditGone),
         (None, 400, "Bad Request: message text is empty", rejected("400 message text is empty")),
-        (None, 401, "Unauthorized", rejected("401 Unauthorized")),
+        (None, 401, "Unauthorized", SendError::Transient("the token is not accepted".to_owned())),
         (None, 404, "Not Found", rejected("404 Not Found")),
         (None, 400, "Bad Request: can't parse <b>x</b> of 1:AAtoken", rejected("400 can't parse … of …")),
         (None, 500, "Internal Server Error", SendError::Unknown("status 500".to_owned())),
@@ -311,7 +311,8 @@ async fn sl_ok_false_200() {
         (None, "invalid_thread_ts", SendError::ThreadGone),
         (None, "service_unavailable", SendError::Transient("service_unavailable".to_owned())),
         (None, "internal_error", SendError::Unknown("internal_error".to_owned())),
-        (None, "invalid_auth", SendError::Rejected { code: "invalid_auth".to_owned() }),
+        (None, "invalid_auth", SendError::Transient("invalid_auth".to_owned())),
+        (None, "no_permission", SendError::Rejected { code: "no_permission".to_owned() }),
         (None, "xoxb-Token!", SendError::Rejected { code: "an error without a name".to_owned() }),
         (Some("1.2"), "message_not_found", SendError::EditGone),
         (Some("1.2"), "edit_window_closed", SendError::EditGone),
@@ -352,7 +353,7 @@ async fn a_webhooks_reply_is_signed_and_recognised_when_repeated() {
         (Scripted::json(503, &json!({})), SendError::Transient("status 503".to_owned())),
         (Scripted::json(410, &json!({})), SendError::ChatGone { reason: "410 gone".to_owned() }),
         (Scripted::json(302, &json!({})), SendError::Rejected { code: "status 302".to_owned() }),
-        (Scripted::json(401, &json!({})), SendError::Rejected { code: "status 401".to_owned() }),
+        (Scripted::json(401, &json!({})), SendError::Transient("status 401".to_owned())),
     ] {
         assert_eq!(send(&reply, None, next).await.0, Err(wanted));
     }

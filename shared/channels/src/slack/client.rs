@@ -141,6 +141,7 @@ fn read(response: &PlatformResponse, edit: Option<&str>) -> Result<String, SendE
     }
     match json::string(&body, "/error") {
         Some(error) => Err(failure(error, response, edit)),
+        None if response.status == 401 => Err(SendError::Transient("status 401".to_owned())),
         None if (400..500).contains(&response.status) => {
             Err(SendError::Rejected { code: format!("status {}", response.status) })
         }
@@ -153,6 +154,10 @@ fn failure(error: &str, response: &PlatformResponse, edit: Option<&str>) -> Send
         "ratelimited" | "rate_limited" => limited(response),
         "msg_too_long" | "msg_blocks_too_long" => SendError::TooLong,
         "service_unavailable" | "request_timeout" | "team_added_to_org" => SendError::Transient(error.to_owned()),
+        // A token that was just replaced: the next try may have the new one. If nobody replaces it, the queue gives up.
+        "invalid_auth" | "not_authed" | "token_revoked" | "token_expired" | "account_inactive" => {
+            SendError::Transient(error.to_owned())
+        }
         "internal_error" | "fatal_error" => unclear(edit, error),
         "channel_not_found"
         | "is_archived"

@@ -159,7 +159,9 @@ fn read(response: &PlatformResponse, edit: Option<&str>, sent: &str) -> Result<S
         403 => Err(SendError::ChatGone { reason: short(description, sent) }),
         413 => Err(SendError::TooLong),
         429 => Err(SendError::RetryAfter(wait(&body, response))),
-        401..=499 => {
+        // A token that was just replaced: the next try may have the new one. If nobody replaces it, the queue gives up.
+        401 => Err(SendError::Transient("the token is not accepted".to_owned())),
+        402..=499 => {
             Err(SendError::Rejected { code: format!("{code} {}", short(description, sent)).trim_end().to_owned() })
         }
         _ => Err(unclear(edit, &format!("status {code}"))),

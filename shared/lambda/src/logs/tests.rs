@@ -108,3 +108,16 @@ fn a_misspelt_level_is_refused() {
         assert!(filter(Some(right.to_owned())).is_ok(), "{right}");
     }
 }
+
+/// An alarm looks at what these lines count.
+#[test]
+fn lines_that_count_are_written_whatever_the_filter_says() {
+    for level in ["off", "error", "warn", "info", "debug", "warn,turnlock_app=debug"] {
+        let targets = filter(Some(level.to_owned())).unwrap();
+        for target in METRICS.iter().map(|metric| metric.target).chain([BATCH]) {
+            assert!(targets.would_enable(target, &tracing::Level::INFO), "{target} at {level}");
+        }
+        assert!(!targets.would_enable("turnlock::outbound", &tracing::Level::INFO) || level == "debug", "{level}");
+    }
+    assert!(!filter(Some("off".to_owned())).unwrap().would_enable("turnlock_app", &tracing::Level::ERROR));
+}

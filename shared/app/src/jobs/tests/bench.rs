@@ -124,7 +124,7 @@ impl Bench {
     }
 
     pub(super) async fn send(&self, job: &Job) {
-        send::job(&*self.queue(), job).await.expect("sent");
+        send::job(&*self.queue(), job, None).await.expect("sent");
     }
 
     /// Sends the consolidation of the session from `from`.
