@@ -353,7 +353,7 @@ async fn a_webhooks_reply_is_signed_and_recognised_when_repeated() {
         (Scripted::json(503, &json!({})), SendError::Transient("status 503".to_owned())),
         (Scripted::json(410, &json!({})), SendError::ChatGone { reason: "410 gone".to_owned() }),
         (Scripted::json(302, &json!({})), SendError::Rejected { code: "status 302".to_owned() }),
-        (Scripted::json(401, &json!({})), SendError::Transient("status 401".to_owned())),
+        (Scripted::json(401, &json!({})), SendError::Rejected { code: "status 401".to_owned() }),
     ] {
         assert_eq!(send(&reply, None, next).await.0, Err(wanted));
     }
