@@ -21,11 +21,27 @@ fn breaks() -> Vec<Break> {
             json!(300),
             &[
                 "InboundQueue: 300 s out of sight, Agent takes 300 s",
-                "ConsolidateQueue: 300 s out of sight, Consolidate takes 300 s",
                 "DeadLetterQueue: 300 s out of sight, DeadLetter takes 300 s",
                 "JobDeadLetterQueue: 300 s out of sight, DeadLetter takes 300 s",
-                "ReviewQueue: 300 s out of sight, Review takes 300 s",
             ],
+        ),
+        (
+            "/Resources/ReviewQueue/Properties/VisibilityTimeout",
+            json!(1800),
+            &["ReviewQueue: 1800 s out of sight, Review takes 840 s"],
+        ),
+        (
+            "/Resources/Consolidate/Properties/Timeout",
+            json!(300),
+            &[
+                "ConsolidateQueue: 5040 s out of sight, Consolidate takes 300 s",
+                "Consolidate: no time for 4 answers in 300 s",
+            ],
+        ),
+        (
+            "/Resources/JobDeadLetterQueue/Properties/MaximumMessageSize",
+            json!(262_144),
+            &["JobDeadLetterQueue: a message has 262144 bytes at most, not 1048576"],
         ),
         (
             "/Resources/InboundQueue/Properties/DeduplicationScope",
@@ -193,6 +209,25 @@ fn breaks() -> Vec<Break> {
             json!("Turnlock"),
             &["no alarm for what waits in DeadLetterQueue"],
         ),
+        ("/Resources/EventsWait/Properties/Threshold", json!(6000), &["no alarm for what waits in InboundQueue"]),
+        // CloudWatch knows a metric by all of its dimensions.
+        (
+            "/Resources/UndeliveredSlack/Properties/Dimensions",
+            json!([{ "Name": "channel", "Value": "slack" }]),
+            &["an alarm for undelivered replies on slack: false"],
+        ),
+        ("/Resources/AgentErrors/Properties/TreatMissingData", json!("ignore"), &["no alarm for errors of Agent"]),
+        (
+            "/Resources/GatewayErrors/Properties/AlarmDescription/Fn::Sub",
+            json!("Something is wrong."),
+            &["GatewayErrors: whoever is told does not know where to look"],
+        ),
+        (
+            "/Resources/RepliesWait/Properties/AlarmActions",
+            Value::Null,
+            &["RepliesWait: whoever is told does not know where to look"],
+        ),
+        ("/Outputs/ModelSecretName/Value/Ref", json!("GatewaySecret"), &["ModelSecret: no output names it"]),
         ("/Resources/Schedule/Properties/Target/Input/Fn::Sub", json!("{}"), &["Schedule: its input is another"]),
         (
             "/Resources/Schedule/Properties/FlexibleTimeWindow/Mode",

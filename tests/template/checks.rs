@@ -1,5 +1,6 @@
 //! The rules. A check returns a sentence for everything that is wrong.
 
+mod alarms;
 mod functions;
 mod queues;
 mod rest;
@@ -17,6 +18,7 @@ pub(super) const ALL: &[Check] = &[
     queues::visibility,
     queues::consumers,
     functions::runtime,
+    functions::jobs,
     functions::concurrency,
     functions::routes,
     functions::logs,
@@ -26,7 +28,7 @@ pub(super) const ALL: &[Check] = &[
     rights::environment_and_rights,
     rights::secrets,
     rest::table,
-    rest::alarm,
+    alarms::alarms,
     rest::schedule,
     rest::outputs,
 ];

@@ -7,6 +7,7 @@ mod broken;
 mod checks;
 mod configuration;
 mod names;
+mod parameters;
 
 use serde_json::Value;
 use turnlock_tests::template::{EVERYTHING, Template, granted_actions, read};

@@ -15,6 +15,9 @@ const ROUTES: [(&str, &str, &str); 5] = [
 ];
 /// API Gateway gives up after 30 s.
 const LONGEST_REQUEST: i64 = 29;
+/// How often a job asks its model, and how long it waits for an answer, in seconds (`turnlock_app::jobs`).
+const ASKS: i64 = 4;
+const LONGEST_ANSWER: i64 = 120;
 /// Lambda's own limit.
 const LONGEST: i64 = 900;
 
@@ -45,6 +48,15 @@ pub(in super::super) fn runtime(template: &Template) -> Vec<String> {
     }
     found.extend(binaries.iter().map(|binary| Some(format!("functions/{binary} is not deployed"))));
     found.into_iter().flatten().collect()
+}
+
+/// A job that asks its model as often as it may gets through, or it would be begun again and again.
+pub(in super::super) fn jobs(template: &Template) -> Vec<String> {
+    let jobs = ["Consolidate", "Review"].iter().filter_map(|id| {
+        let timeout = seconds(&template.properties(id)["Timeout"]);
+        unless(timeout > ASKS * LONGEST_ANSWER, || format!("{id}: no time for {ASKS} answers in {timeout} s"))
+    });
+    jobs.collect()
 }
 
 /// Reserved concurrency alone would burn receive counts, and less of it than the mapping may use would, too.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use turnlock_config::Config;
 use turnlock_host::queues;
+use turnlock_queue::MAX_BYTES;
 use turnlock_store::{LEDGER_LIFETIME, MARKER_LIFETIME};
 use turnlock_tests::template::{Template, sources, target};
 
@@ -14,7 +15,8 @@ use super::{seconds, unless};
 /// AWS's advice for event sources: a message is not seen again while its function may still be at it or throttled.
 const VISIBILITY_FACTOR: i64 = 6;
 
-/// The queues are those of one process, and of their kinds. High throughput: a group is the scope of everything, and ids are ours, never the content's (case `sqs-dedup-content`).
+/// The queues are those of one process, and of their kinds, and take messages as large as the code counts with. High
+/// throughput: a group is the scope of everything, and ids are ours, never the content's (case `sqs-dedup-content`).
 pub(in super::super) fn settings(template: &Template) -> Vec<String> {
     let fifo = template.queues().filter(|(_, queue)| is_fifo(queue));
     let wanted = [
@@ -26,11 +28,15 @@ pub(in super::super) fn settings(template: &Template) -> Vec<String> {
         let wrong = wanted.iter().filter(|(name, value)| queue[name] != *value);
         wrong.map(move |(name, value)| format!("{id}: {name} is not {value}")).collect::<Vec<_>>()
     });
+    let small = template.queues().filter_map(|(id, queue)| {
+        let largest = &queue["MaximumMessageSize"];
+        unless(*largest == MAX_BYTES, || format!("{id}: a message has {largest} bytes at most, not {MAX_BYTES}"))
+    });
     let local = queues::settings(&Config::default()).into_iter().map(|queue| (logical(&queue.name), queue.fifo));
     let deployed = template.queues().map(|(id, queue)| (id.to_owned(), is_fifo(queue)));
     let (local, deployed): (BTreeMap<_, _>, BTreeMap<_, _>) = (local.collect(), deployed.collect());
     let kinds = unless(local == deployed, || format!("FIFO or not: {deployed:?}, in one process {local:?}"));
-    wrong.chain(kinds).collect()
+    wrong.chain(small).chain(kinds).collect()
 }
 
 /// Every queue has dead letters but those that hold them; of the same kind; after as many receives as in one process.

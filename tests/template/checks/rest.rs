@@ -1,4 +1,4 @@
-//! The table, the alarm, the schedule and the outputs.
+//! The table, the schedule and the outputs.
 
 use serde_json::{Value, json};
 use turnlock_config::names;
@@ -24,32 +24,6 @@ pub(in super::super) fn table(template: &Template) -> Vec<String> {
         unless(table["DeletionProtectionEnabled"] == "true", || "Table: nothing protects it".to_owned()),
     ];
     checks.into_iter().flatten().collect()
-}
-
-/// A dead item rings, and so does a dead letter that is not settled.
-pub(in super::super) fn alarm(template: &Template) -> Vec<String> {
-    let alarms = || template.of_kind("AWS::CloudWatch::Alarm").map(|(_, alarm)| alarm);
-    let rings_once = |alarm: &Value| {
-        alarm["ComparisonOperator"] == "GreaterThanOrEqualToThreshold"
-            && alarm["Threshold"] == 1
-            && alarm["Statistic"] == "Sum"
-            && alarm["TreatMissingData"] == "notBreaching"
-    };
-    let dead = |function: &str| {
-        let dimension = json!([{ "Name": "function", "Value": { "Ref": function } }]);
-        let mut of = alarms().filter(|a| a["Namespace"] == "Turnlock" && a["MetricName"] == "Dead");
-        of.any(|alarm| alarm["Dimensions"] == dimension && rings_once(alarm))
-    };
-    let waits = |queue: &str| {
-        let mut of =
-            alarms().filter(|a| a["Namespace"] == "AWS/SQS" && a["MetricName"] == "ApproximateAgeOfOldestMessage");
-        of.any(|alarm| target(&alarm["Dimensions"][0]["Value"]) == Some(queue))
-    };
-    let functions = ["DeadLetter", "Delivery"].iter();
-    let silent = functions.filter_map(|name| unless(dead(name), || format!("no alarm for dead items of {name}")));
-    let queues = ["DeadLetterQueue", "JobDeadLetterQueue"].iter();
-    let stuck = queues.filter_map(|name| unless(waits(name), || format!("no alarm for what waits in {name}")));
-    silent.chain(stuck).collect()
 }
 
 /// A schedule says which one it is and for when: that is the event's identity.
@@ -79,7 +53,8 @@ pub(in super::super) fn schedule(template: &Template) -> Vec<String> {
     found.into_iter().flatten().collect()
 }
 
-/// What a person needs after a deployment: an address for every channel, and what `turnlock redrive` asks for.
+/// What a person needs after a deployment: an address for every channel, the name of every secret, and what `turnlock
+/// redrive` asks for.
 pub(in super::super) fn outputs(template: &Template) -> Vec<String> {
     let text = |name: &str| substituted(&template.outputs.get(name)?["Value"]);
     let channels = [
@@ -102,6 +77,9 @@ pub(in super::super) fn outputs(template: &Template) -> Vec<String> {
         format!("{}=${{ConsolidateQueue}}", names::CONSOLIDATE_QUEUE),
         format!("{}=${{ReviewQueue}}", names::REVIEW_QUEUE),
     ];
+    let named = |secret: &str| template.outputs.values().any(|output| target(&output["Value"]) == Some(secret));
+    let secrets = template.of_kind("AWS::SecretsManager::Secret").map(|(id, _)| id);
+    let secrets = secrets.filter_map(|id| unless(named(id), || format!("{id}: no output names it")));
     let redrive = unless(set.eq(wanted.iter()), || "RedriveEnvironment: redrive asks for other variables".to_owned());
-    addresses.chain(redrive).collect()
+    addresses.chain(secrets).chain(redrive).collect()
 }

@@ -1,0 +1,37 @@
+//! Parameters: what CloudFormation refuses before it creates anything, and what it takes.
+
+use serde_json::{Value, json};
+use turnlock_tests::template::{Template, read};
+
+/// The assertions of the template's rules that do not hold for these parameters. A rule's functions are those of
+/// conditions, so each is put in the place of one and asked for.
+fn refusals(parameters: &[(&str, &str)]) -> Vec<String> {
+    let document = read();
+    let holds = |condition: &Value| {
+        let mut document = document.clone();
+        document["Conditions"]["Asked"] = condition.clone();
+        document["Resources"]["Asked"] = json!({ "Type": "Asked", "Condition": "Asked", "Properties": {} });
+        Template::new(&document, parameters).resources.contains_key("Asked")
+    };
+    let rules = document["Rules"].as_object().unwrap().values();
+    let applied = rules.filter(|rule| holds(&rule["RuleCondition"]));
+    let assertions = applied.flat_map(|rule| rule["Assertions"].as_array().unwrap());
+    let broken = assertions.filter(|assertion| !holds(&assertion["Assert"]));
+    broken.map(|assertion| assertion["AssertDescription"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn half_of_slack_is_refused() {
+    let (token, secret) = (("SlackBotToken", "xoxb-1"), ("SlackSigningSecret", "5"));
+    assert_eq!(refusals(&[token]), ["Slack needs SlackSigningSecret as well as SlackBotToken"]);
+    assert_eq!(refusals(&[secret]), ["Slack needs SlackBotToken as well as SlackSigningSecret"]);
+    assert!(refusals(&[token, secret]).is_empty() && refusals(&[]).is_empty());
+}
+
+/// A schedule that somebody adds by hand finds its role, and a table that a failed first deployment made can be deleted.
+#[test]
+fn what_is_always_there() {
+    let document = read();
+    assert!(Template::new(&document, &[]).resources.contains_key("SchedulerRole"));
+    assert_eq!(document["Resources"]["Table"]["DeletionPolicy"], "Retain");
+}
