@@ -1,9 +1,9 @@
-# What `sam build` calls, a target a function ("BuildMethod: makefile" in template.yaml). It needs cargo-lambda and Zig:
-# `pip install cargo-lambda ziglang`. Everything else is built by cargo.
+# What `sam build` calls, a target a function ("BuildMethod: makefile" in template.yaml). It needs cargo-lambda and Zig
+# (`pip install cargo-lambda ziglang`), and rustup, by which cargo-lambda gets the target. Everything else is built by cargo.
 
 # As under `Architectures` in template.yaml: arm64 or x86-64.
 ARCHITECTURE ?= arm64
-# What the functions read as turnlock.toml.
+# What the functions read as turnlock.toml: `CONFIGURATION=staging.toml sam build` takes another one.
 CONFIGURATION ?= turnlock.aws.toml
 
 build-IngressTelegram: BINARY = ingress-telegram

@@ -34,7 +34,11 @@ fn taken(text: &str) -> (Config, BTreeSet<String>) {
         let name = reference.strip_prefix("secret:")?;
         asked.borrow_mut().insert(name.to_owned());
         // A bot's token begins with its id.
-        Some(if name == "telegram-bot-token" { "123456789:token".to_owned() } else { format!("value of {name}") })
+        Some(match name {
+            "telegram-bot-token" => "123456789:token".to_owned(),
+            "support-bot-token" => "987654321:token".to_owned(),
+            _ => format!("value of {name}"),
+        })
     };
     let config = Config::parse(text, &secret).unwrap();
     (config, asked.into_inner())
@@ -49,6 +53,17 @@ fn the_shipped_configuration_is_taken_as_it_is_and_with_everything_opened() {
     let counts =
         [config.telegram.len(), config.slack.len(), config.webhook.len(), config.cron.len(), config.models.len()];
     assert_eq!(counts, [1, 1, 1, 1, 2]);
+}
+
+/// What docs/aws.md shows for a second bot goes behind everything else.
+#[test]
+fn a_second_bot_is_added_as_documented() {
+    let guide = std::fs::read_to_string(repository().join("docs/aws.md")).unwrap();
+    let [_, shown] = guide.split("```toml\n").collect::<Vec<_>>()[..] else { panic!("one configuration is shown") };
+    let shown = shown.split("```").next().unwrap();
+    let (config, named) = taken(&format!("{}\n{shown}", opened()));
+    assert_eq!(config.telegram.keys().collect::<Vec<_>>(), ["main", "support"]);
+    assert!(named.contains("support-bot-token") && named.contains("support-secret-token"));
 }
 
 #[test]
