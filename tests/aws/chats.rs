@@ -80,6 +80,10 @@ async fn webhook_with_callback(kit: &Kit) {
     }
     assert_eq!(posted().len(), 1);
     assert!(posted()[0].contains("disk is full"), "{:?}", posted());
+    // The trace went through the queue: the turn's own line has it.
+    let log = kit.aws.log("Agent");
+    let line = log.lines().find(|line| line.contains("turnlock::event") && line.contains("webhook:main"));
+    assert!(line.is_some_and(|line| line.contains(crate::kit::TRACE)), "{line:?}");
 }
 
 async fn api_with_wait(kit: &Kit) {

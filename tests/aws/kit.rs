@@ -26,6 +26,8 @@ const BOT: &str = "900:telegram-bot-token";
 const SIGNING: &str = "51ac";
 /// `whsec_` and base64, as Standard Webhooks wants it.
 const WEBHOOK: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+/// The trace context of every webhook (W3C Trace Context).
+pub(crate) const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 /// What Telegram sends with every update.
 pub(crate) const TELEGRAM: &str = "telegram-secret-token";
 const GATEWAY: &str = "gateway-key-of-the-tests";
@@ -136,7 +138,8 @@ impl Kit {
     /// A webhook's delivery with the id `id`.
     pub(crate) async fn webhook(&self, id: &str, body: &Value) -> StatusCode {
         let secret = SecretString::from(WEBHOOK);
-        let headers = webhook::sign_standard(&secret, id, Timestamp::now(), body.to_string().as_bytes()).unwrap();
+        let mut headers = webhook::sign_standard(&secret, id, Timestamp::now(), body.to_string().as_bytes()).unwrap();
+        headers.insert("traceparent", TRACE.parse().unwrap());
         self.post("/webhook/main", headers, body).await
     }
 
@@ -190,19 +193,26 @@ impl Kit {
         self.aws.cloud.json("AmazonSQS.ChangeMessageVisibility", &request).await;
     }
 
-    /// Waits until no queue holds a message and no function runs.
+    /// Waits until no queue holds a message.
     pub(crate) async fn settle(&self) {
         let settled = async {
+            // A message may move on between two looks: twice nothing, and nothing received in between, is nothing.
+            let mut before = None;
             loop {
+                let invocations = self.invocations();
                 let mut left = 0;
                 for (logical, _) in self.aws.stack.of_type("AWS::SQS::Queue") {
                     let (waiting, in_flight) = self.aws.cloud.messages(self.aws.stack.physical(logical)).await;
                     left += waiting + in_flight;
                 }
-                if left == 0 {
-                    return;
+                match left {
+                    0 if before == Some(invocations) => return,
+                    0 => before = Some(invocations),
+                    _ => {
+                        before = None;
+                        tokio::time::sleep(Duration::from_millis(100)).await;
+                    }
                 }
-                tokio::time::sleep(Duration::from_millis(100)).await;
             }
         };
         timeout(WITHIN, settled).await.expect("queues become empty");
