@@ -1,8 +1,12 @@
 //! What Lambda and the gateways before it may do to a function: events of other shapes, environments that lack something.
 
 use aws_smithy_types::base64;
+use std::time::Duration;
+
 use serde_json::json;
 use turnlock_config::names;
+use turnlock_replay::fakes::{Answer, ScriptedAnswer};
+use turnlock_tests::aws::front::Fault;
 use turnlock_tests::aws::lambda::Deployed;
 
 use crate::kit::{Kit, TELEGRAM};
@@ -60,4 +64,52 @@ async fn a_function_that_lacks_a_variable_does_not_start() {
         }
     }
     assert!(tried > 50, "{tried}");
+}
+
+/// A history that the table refuses to give stands in the way of a model and of nothing else: the message is answered with
+/// an error, and a new conversation can be begun.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_history_that_cannot_be_read_is_no_silence() {
+    let kit = Kit::start("attempts = 2", &[]).await;
+    let refuse = |times| Fault {
+        caller: "Agent".to_owned(),
+        operation: "dynamodb:Query".to_owned(),
+        times,
+        carried_out: false,
+        status: 400,
+        body: json!({ "__type": "com.amazon.coral.validate#ValidationException", "message": "planted" }),
+    };
+    kit.aws.front.fail(refuse(3));
+    kit.say(5, "hello").await;
+    let sorry = "Sorry, something went wrong and I could not answer this message. Please send it again.";
+    kit.shows("telegram:main:5", &[sorry]).await;
+    kit.aws.front.fail(refuse(1));
+    kit.say(5, "/new").await;
+    let fresh = "This is a new conversation. What can I do for you?";
+    kit.shows("telegram:main:5", &[sorry, fresh]).await;
+    kit.say(5, "again").await;
+    kit.shows("telegram:main:5", &[sorry, fresh, "echo: again"]).await;
+    assert!(!kit.aws.log("Agent").contains("hello"));
+    kit.end().await;
+}
+
+/// A worker that has shown a message and cannot say so goes on trying: whoever comes after it would show it once more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_that_is_away_for_a_moment_doubles_no_reply() {
+    let kit = Kit::start("", &[]).await;
+    let puts = |times| Fault {
+        caller: "Delivery".to_owned(),
+        operation: "dynamodb:PutItem".to_owned(),
+        times,
+        carried_out: false,
+        status: 500,
+        body: json!({ "__type": "InternalServerError" }),
+    };
+    let answer = Answer { delay: Duration::from_millis(1500), ..Answer::default() };
+    kit.aws.platforms.script(ScriptedAnswer { times: Some(1), answer, ..ScriptedAnswer::default() });
+    kit.say(5, "hello").await;
+    kit.shows("telegram:main:5", &["echo: hello"]).await;
+    // The text is there, the answer is not: what the worker writes then is refused more often than one request is sent.
+    kit.aws.front.fail(puts(8));
+    kit.end().await;
 }

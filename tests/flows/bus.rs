@@ -405,6 +405,25 @@ async fn a_reply_that_a_queue_would_refuse_as_it_is_arrives() {
     assert!(bench.shown(7)[0].starts_with('a') && bench.left().is_empty(), "{:?}", bench.left());
 }
 
+/// A reply that no queue would take is cut before it is committed: it would hold its session, and nobody would hear of it.
+#[tokio::test(start_paused = true)]
+async fn a_reply_larger_than_a_queue_takes_is_cut_and_its_session_goes_on() {
+    let bench = Bench::new().await;
+    bench.world.model.push(line(7, json!({ "chunks": ["\"".repeat(600_000)] })));
+    bench.tell(1, 7, "hello").await;
+    bench.tell(2, 7, "and now?").await;
+    bench.run(300).await;
+    let shown = bench.shown(7);
+    let (last, parts) = shown.split_last().unwrap();
+    assert!(last.contains("and now?"), "{last}");
+    let letters: usize = parts.iter().map(|part| part.matches('"').count()).sum();
+    assert_eq!(letters, 100_000);
+    assert!(
+        parts.last().is_some_and(|part| part.ends_with("(This answer reached its length limit. Ask me to go on.)"))
+    );
+    assert!(bench.left().is_empty() && bench.host.store().dead_items(10).await.unwrap().is_empty());
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_host_starts_and_stops_as_often_as_one_likes() {
     let mut bench = Bench::new().await;

@@ -220,7 +220,7 @@ fn all_values(
     many: Option<BTreeMap<String, Option<Vec<String>>>>,
     single: Option<BTreeMap<String, Option<String>>>,
 ) -> Vec<(String, String)> {
-    match many {
+    match many.filter(|many| !many.is_empty()) {
         Some(many) => {
             let named = |(name, values): (String, Option<Vec<String>>)| {
                 values.unwrap_or_default().into_iter().map(move |value| (name.clone(), value))

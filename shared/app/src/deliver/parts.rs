@@ -11,6 +11,7 @@ use percent_encoding::percent_decode_str;
 use turnlock_channels::SendError;
 use turnlock_domain::event::OutboundEvent;
 use turnlock_domain::time::Millis;
+use turnlock_store::StoreError;
 use turnlock_store::chats::ChatState;
 use turnlock_store::ledger::{Ledger, LedgerState, LedgerWrite, PartPlan};
 
@@ -20,6 +21,8 @@ use super::{DELIVERY, Delivery, Stop, growing, rules};
 /// How often a confirmed message is written over another worker's unfinished call. Each time somebody else wrote in
 /// between.
 const ADOPTIONS: usize = 4;
+/// How long the table is left alone when it did not take the result of a call.
+const WRITE_PAUSE: Duration = Duration::from_secs(2);
 /// The longest time that a platform's "later" is taken for.
 const LONGEST_BLOCK: Duration = Duration::from_secs(3600);
 
@@ -159,7 +162,7 @@ impl Work<'_, '_> {
     async fn confirm(&mut self, ledger: Ledger, part: usize, message: &str) -> Result<Ledger, Stop> {
         let mut next = ledger;
         for attempt in 0..=ADOPTIONS {
-            let current = match self.write(next.sent(part, message, self.now())).await? {
+            let current = match self.write_surely(next.sent(part, message, self.now())).await? {
                 LedgerWrite::Written(written) if attempt == 0 => return Ok(written),
                 LedgerWrite::Written(written) => {
                     self.hold.renew().await?;
@@ -176,6 +179,19 @@ impl Work<'_, '_> {
             next = current;
         }
         Err(Stop::Ended)
+    }
+
+    /// Writes that a message stands. Whoever cannot, sends it again in the next invocation: so it is tried for as long as
+    /// the record is ours.
+    async fn write_surely(&mut self, ledger: Ledger) -> Result<LedgerWrite, Stop> {
+        loop {
+            match self.write(ledger.clone()).await {
+                Err(Stop::Store(StoreError::Unavailable { .. })) if self.hold.for_a_call().await.is_ok() => {
+                    tokio::time::sleep(WRITE_PAUSE).await;
+                }
+                written => return written,
+            }
+        }
     }
 
     /// Takes back our message beside the one that stands; with it the doubt about it is gone.

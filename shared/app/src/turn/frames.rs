@@ -8,6 +8,7 @@ use tokio::time::{Instant, timeout};
 use turnlock_domain::event::{InboundEvent, MessageKind, OutboundEvent, Revision};
 use turnlock_queue::Queue;
 
+use super::response::MAX_REPLY;
 use crate::send;
 
 /// How long a frame's send may take.
@@ -31,6 +32,10 @@ impl<'a> Frames<'a> {
 
     /// Shows `visible`, unless a frame went out a moment ago or nothing is new.
     pub(super) async fn show(&mut self, visible: &str) {
+        // What is longer than a reply may be shows at its end, cut.
+        if visible.len() > MAX_REPLY {
+            return;
+        }
         let now = Instant::now();
         let due = match &self.last {
             None => !visible.trim().is_empty(),

@@ -223,10 +223,13 @@ impl Agent {
     ) -> Result<Result<CommittedTurn, Unsettled>, StoreError> {
         let scope = context::scope(&receive.envelope.event);
         let scopes = [scope.clone()];
-        let (look, history) = tokio::try_join!(
+        let (look, history) = tokio::join!(
             self.store.look(&lock.event, &scopes),
             self.store.history(&lock.session, head.generation, head.boundary),
-        )?;
+        );
+        // A history that cannot be read stands in the way of a model, and of nothing else: what is settled without one
+        // still is, so that such a session is answered, and can be left by a reset.
+        let look = look?;
         if let Some(marker) = look.marker {
             return self.committed_before(receive, lock, marker).await.map(Ok);
         }
@@ -245,7 +248,7 @@ impl Agent {
             let (draft, change) = response::reset(&receive.envelope, head, lock, self.store.clock().now_ms());
             return self.commit(receive, lock, draft, change, head, None).await;
         }
-        let found = (history, look.scopes.into_iter().find(|head| head.scope == scope));
+        let found = (history?, look.scopes.into_iter().find(|head| head.scope == scope));
         let work = self.infer(receive, (lock, head, lease), found, &scope);
         let end = match renewing(work, lease, (&self.store, lock), (receive.queue, receive.record)).await {
             Ok(end) => end?,

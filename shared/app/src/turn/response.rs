@@ -5,6 +5,7 @@ use turnlock_domain::boundary;
 use turnlock_domain::commit::Draft;
 use turnlock_domain::envelope::Envelope;
 use turnlock_domain::message::{Block, Message, Role};
+use turnlock_domain::text;
 use turnlock_domain::thinking;
 use turnlock_domain::time::Millis;
 use turnlock_domain::turn::{Failure, Job, JobTarget, Outcome, Owed, Usage};
@@ -20,6 +21,10 @@ const CLAIM: std::time::Duration = std::time::Duration::from_secs(15 * 60);
 const AFTER_FAILURES: u64 = 10;
 /// How often a consolidation may fail before it waits for new messages.
 pub(crate) const MAX_FAILURES: u32 = 3;
+
+/// The longest reply, in UTF-16 units: a queue takes it however it is written in JSON, an item of the table holds it, and
+/// nobody reads that much in a chat.
+pub(super) const MAX_REPLY: usize = 100_000;
 
 /// What the inference stage hands over.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -117,11 +122,17 @@ pub(super) fn without_question(settings: &AgentSettings, said: Said, reason: Fai
 }
 
 fn outcome(settings: &AgentSettings, said: &Said, ending: Ending) -> (Outcome, String) {
-    let text = Message::new(Role::Assistant, said.answer.clone()).text();
-    let visible = thinking::strip(&text, said.starts_in_reasoning);
+    let answer = Message::new(Role::Assistant, said.answer.clone()).text();
+    let mut visible = thinking::strip(&answer, said.starts_in_reasoning);
+    let mut was_cut = said.cut;
+    if visible.len() > MAX_REPLY {
+        let fitting = text::cut_utf16(&visible, MAX_REPLY).len();
+        was_cut |= fitting < visible.len();
+        visible.truncate(fitting);
+    }
     let join = |mark: String| if visible.is_empty() { mark } else { format!("{visible}\n\n{mark}") };
     match ending {
-        Ending::Answered if said.cut => (Outcome::Replied, join(settings.language.cut())),
+        Ending::Answered if was_cut => (Outcome::Replied, join(settings.language.cut())),
         Ending::Answered => (Outcome::Replied, visible),
         Ending::Stopped => (Outcome::Stopped, join(settings.language.stopped())),
         Ending::Failed(reason) => (Outcome::Failed { reason }, settings.language.failed(reason)),
