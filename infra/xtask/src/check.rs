@@ -23,7 +23,7 @@ enum Step {
     Lints,
     /// `cargo doc`, every warning an error
     Documentation,
-    /// `cfn-lint` on the template
+    /// `cfn-lint` on the template, and `sam validate` where SAM's command line is installed
     Template,
 }
 
@@ -38,7 +38,12 @@ impl Step {
             }
             Self::Template => {
                 let linter = python::programs()?.join("cfn-lint");
-                Program::new(&linter.to_string_lossy()).words("template.yaml").run()
+                Program::new(&linter.to_string_lossy()).words("template.yaml").run()?;
+                // Large and rarely needed, so nobody is made to install it.
+                if Program::new("sam").words("--version").works() {
+                    Program::new("sam").words("validate --lint --region us-east-1 --template template.yaml").run()?;
+                }
+                Ok(())
             }
         }
     }

@@ -88,7 +88,7 @@ impl fmt::Display for Report {
             rss_mb.map_or(Ok(()), |rss| write!(f, " {rss:>7.2}"))?;
             writeln!(f)?;
         }
-        write!(f, "\nmedians of {} runs; `cargo xtask bench cold --profile dist` measures what is shipped\n", self.runs)
+        writeln!(f, "\nmedians of {} runs", self.runs)
     }
 }
 
