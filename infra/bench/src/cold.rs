@@ -3,11 +3,11 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`targets`] | what is measured: a binary, its settings, and events that it is given |
-//! | [`process`] | Lambda, as far as one process can tell |
-//! | [`endpoints`] | SQS, DynamoDB and Secrets Manager |
-//! | [`server`] | HTTP on loopback |
-//! | [`report`] | the figures |
+//! | `targets` | what is measured: a binary, its settings, and events that it is given |
+//! | `process` | Lambda, as far as one process can tell |
+//! | `endpoints` | SQS, DynamoDB and Secrets Manager |
+//! | `server` | HTTP on loopback |
+//! | `report` | the figures |
 //!
 //! A run: from the start of the process to its first request for work (`init`), from the first event to its answer
 //! (`first`), then the median of further events (`warm`). Every answer is looked at, and so is what it sent: a figure of a
