@@ -46,13 +46,7 @@ pub async fn serve<T>(
                 return Ok(Answer::new(IngressResponse::json(400, &refusal), Format::Two));
             }
         };
-        let mut answered = answer(&*use_case.get().await, request.clone()).await;
-        if is_unauthorised(&answered)
-            && let Some(newer) = use_case.newer().await
-        {
-            answered = answer(&newer, request).await;
-        }
-        let response = match answered {
+        let response = match with_newest_secrets(use_case, answer, request).await {
             ApiResponse::Full(response) => response,
             ApiResponse::Events(events) => what_there_is(events).await,
         };
@@ -60,6 +54,23 @@ pub async fn serve<T>(
     };
     let ended = lambda_runtime::run(service_fn(|event| Box::pin(respond(event)))).await;
     ended.map_err(StartError::Runtime)
+}
+
+/// The answer to a request. Whoever is refused by a signature may know a secret that is newer than ours: if there is one, it
+/// decides.
+async fn with_newest_secrets<T>(
+    use_case: &Reloading<T>,
+    answer: impl AsyncFn(&T, IngressRequest) -> ApiResponse,
+    request: IngressRequest,
+) -> ApiResponse {
+    let answered = answer(&*use_case.get().await, request.clone()).await;
+    if !is_unauthorised(&answered) {
+        return answered;
+    }
+    match use_case.newer().await {
+        Some(newer) => answer(&newer, request).await,
+        None => answered,
+    }
 }
 
 /// Whether a signature or a key did not match.

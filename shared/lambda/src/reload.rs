@@ -112,7 +112,7 @@ impl<T> Reloading<T> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::cell::{Cell, RefCell};
     use std::rc::Rc;
 
@@ -122,13 +122,13 @@ mod tests {
     use crate::secrets::Values;
 
     /// A secret that can be changed, and how often it was read. The use case is the secret's value.
-    struct Rotation {
-        secret: Rc<RefCell<Option<String>>>,
+    pub(crate) struct Rotation {
+        pub(crate) secret: Rc<RefCell<Option<String>>>,
         reads: Rc<Cell<u32>>,
-        use_case: Reloading<String>,
+        pub(crate) use_case: Reloading<String>,
     }
 
-    async fn rotation(rotates: bool) -> Rotation {
+    pub(crate) async fn rotation(rotates: bool) -> Rotation {
         let secret = Rc::new(RefCell::new(Some("one".to_owned())));
         let reads = Rc::new(Cell::new(0));
         let (value, count) = (Rc::clone(&secret), Rc::clone(&reads));

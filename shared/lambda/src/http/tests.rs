@@ -161,3 +161,27 @@ async fn a_stream_answers_what_there_is() {
     let nothing = what_there_is(events(&["retry: 1000\n\n"])).await;
     assert_eq!((nothing.status, &nothing.body[..]), (200, &b"retry: 1000\n\n"[..]));
 }
+
+/// Whoever signs with a secret that was just replaced is let in with the new one; whoever has neither is not.
+#[tokio::test(start_paused = true)]
+async fn a_new_secret_lets_its_holder_in_at_once() {
+    let rotation = crate::reload::tests::rotation(true).await;
+    let says = async |secret: &str| {
+        let answer = async |known: &String, request: IngressRequest| {
+            let status = if request.body == known.as_bytes() { 200 } else { 401 };
+            ApiResponse::Full(IngressResponse::empty(status))
+        };
+        let request = IngressRequest::post("/telegram/main", HeaderMap::new(), secret.to_owned());
+        match with_newest_secrets(&rotation.use_case, answer, request).await {
+            ApiResponse::Full(response) => response.status,
+            ApiResponse::Events(_) => 0,
+        }
+    };
+    tokio::time::sleep(std::time::Duration::from_secs(31)).await;
+    rotation.secret.replace(Some("two".to_owned()));
+    assert_eq!((says("one").await, says("two").await, says("one").await), (200, 200, 401));
+    rotation.secret.replace(Some("three".to_owned()));
+    assert_eq!(says("three").await, 401, "the last look was a moment ago");
+    tokio::time::sleep(std::time::Duration::from_secs(31)).await;
+    assert_eq!((says("wrong").await, says("three").await), (401, 200));
+}
