@@ -2,8 +2,8 @@
 //!
 //! A message goes back to the queue that gave it up, under a deduplication id of its own: the old one would make the queue
 //! accept and drop it for five minutes. An event that is committed runs no second time: one that failed is refused here,
-//! since its sender was told so; what any other still owes is sent. What is older than a marker lives is refused: nobody could tell any more
-//! whether it is committed.
+//! since its sender was told so; what any other still owes is sent. What is older than a marker lives is refused: nobody
+//! could tell any more whether it is committed.
 //!
 //! How it fails: an item is removed after its message was sent. If that does not happen, the next redrive sends it again,
 //! which its queue, its marker or its ledger recognises.

@@ -59,8 +59,7 @@ pub trait Queue: Send + Sync {
     async fn send(&self, message: NewMessage) -> Result<(), SendError>;
 
     /// Sends all of `messages` and says of each, in their order, what became of it. The order within a group is kept:
-    /// after one that was not sent for a passing
-    /// reason, no later one of its group is.
+    /// after one that was not sent for a passing reason, no later one of its group is.
     async fn send_all(&self, messages: Vec<NewMessage>) -> Vec<Result<(), SendError>> {
         let (mut held, mut outcomes) = (BTreeSet::new(), Vec::with_capacity(messages.len()));
         for message in messages {
