@@ -10,8 +10,9 @@ use serde_json::{Map, Value, json};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::Context;
+use turnlock_app::journal_line;
 
 /// How many lines are kept.
 const CAPACITY: usize = 300;
@@ -62,7 +63,8 @@ impl Journal {
 
 /// Which lines are kept, whatever is logged.
 pub(crate) fn targets() -> Targets {
-    Targets::new().with_target(TARGETS, Level::INFO)
+    // That an event waits is no news here: a moment later there is its end.
+    Targets::new().with_target(TARGETS, Level::INFO).with_target(journal_line::ACCEPTED, LevelFilter::OFF)
 }
 
 struct Recorder(Journal);

@@ -13,8 +13,8 @@ use crate::arguments::{LogFormat, Options};
 use crate::failure::Misuse;
 use crate::journal::Journal;
 
-/// One line an event; what leaves for a channel is in the events' own line already.
-const SERVING: &str = "warn,turnlock=info,turnlock::outbound=warn";
+/// One line an event, at its end: it waits for a moment only, and what leaves for a channel is in that line already.
+const SERVING: &str = "warn,turnlock=info,turnlock::outbound=warn,turnlock::accepted=warn";
 /// Beside a conversation in the same terminal, only what went wrong.
 const TALKING: &str = "warn";
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];

@@ -43,6 +43,10 @@ fn names() -> PossibleValuesParser {
     SUITES.map(|suite| PossibleValue::new(suite.name).help(suite.about)).into()
 }
 
+/// Every program, together with the tests: alone, the programs would be built without the features that tests switch on, and
+/// then everything below them a second time with these.
+const PROGRAMS: &str = "build --locked --workspace --bins --tests";
+
 /// Runs one.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let folder = Folder::new()?;
@@ -58,7 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 /// so these follow.
 fn all(folder: &Folder, rest: &[OsString]) -> anyhow::Result<()> {
     python::programs()?;
-    folder.program("build --locked --workspace --bins").run()?;
+    folder.program(PROGRAMS).run()?;
     if !Program::cargo("nextest --version").works() {
         return folder.program("test --locked --workspace --no-fail-fast --").arguments(rest).run();
     }
@@ -72,8 +76,8 @@ fn all(folder: &Folder, rest: &[OsString]) -> anyhow::Result<()> {
 /// The flows on the local AWS.
 fn aws(folder: &Folder, rest: &[OsString]) -> anyhow::Result<()> {
     python::programs()?;
-    folder.program("build --locked --workspace --bins").run()?;
-    folder.program("test --locked --package turnlock-tests --test aws --").arguments(rest).run()
+    folder.program(PROGRAMS).run()?;
+    folder.program("test --locked --workspace --test aws --").arguments(rest).run()
 }
 
 /// The host under load, killed many times; the seeds are printed.

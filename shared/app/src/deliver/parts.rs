@@ -21,6 +21,9 @@ use super::{DELIVERY, Delivery, Stop, growing, rules};
 /// How often a confirmed message is written over another worker's unfinished call. Each time somebody else wrote in
 /// between.
 const ADOPTIONS: usize = 4;
+/// How long the chat waits before a part whose answer was lost is sent once more: there is one such sending, and a platform
+/// that fails does so for longer than a moment.
+const UNKNOWN_PAUSE: Duration = Duration::from_secs(10);
 /// How long the table is left alone when it did not take the result of a call.
 const WRITE_PAUSE: Duration = Duration::from_secs(2);
 /// The longest time that a platform's "later" is taken for.
@@ -229,7 +232,7 @@ impl Work<'_, '_> {
             SendError::Unknown(_) => {
                 let ledger = self.settle(ledger.uncertain(part, "answer_lost", now)).await?;
                 let again = !matches!(self.plan(&ledger, part), PartPlan::Leave(_));
-                if again { Err(Stop::Wait(later)) } else { Ok(Next::Part(ledger)) }
+                if again { Err(Stop::Wait(later.max(UNKNOWN_PAUSE))) } else { Ok(Next::Part(ledger)) }
             }
             SendError::Migrated { to } => self.moved(ledger, part, &to).await,
             SendError::ThreadGone if self.event.thread_id.is_some() => {

@@ -22,9 +22,8 @@ const AFTER_FAILURES: u64 = 10;
 /// How often a consolidation may fail before it waits for new messages.
 pub(crate) const MAX_FAILURES: u32 = 3;
 
-/// The longest reply, in UTF-16 units: a queue takes it however it is written in JSON, an item of the table holds it, and
-/// nobody reads that much in a chat.
-pub(super) const MAX_REPLY: usize = 100_000;
+/// The longest reply, in bytes of JSON: half of what a queue takes. A longer one would be committed and never be sent.
+pub(super) const MAX_REPLY: usize = 512 * 1024;
 
 /// What the inference stage hands over.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -125,9 +124,10 @@ fn outcome(settings: &AgentSettings, said: &Said, ending: Ending) -> (Outcome, S
     let answer = Message::new(Role::Assistant, said.answer.clone()).text();
     let mut visible = thinking::strip(&answer, said.starts_in_reasoning);
     let mut was_cut = said.cut;
-    if visible.len() > MAX_REPLY {
-        let fitting = text::cut_utf16(&visible, MAX_REPLY).len();
-        was_cut |= fitting < visible.len();
+    let chars = fitting_chars(&visible);
+    let fitting = if chars < visible.len() { text::cut(&visible, chars).len() } else { visible.len() };
+    if fitting < visible.len() {
+        was_cut = true;
         visible.truncate(fitting);
     }
     let join = |mark: String| if visible.is_empty() { mark } else { format!("{visible}\n\n{mark}") };
@@ -137,6 +137,26 @@ fn outcome(settings: &AgentSettings, said: &Said, ending: Ending) -> (Outcome, S
         Ending::Stopped => (Outcome::Stopped, join(settings.language.stopped())),
         Ending::Failed(reason) => (Outcome::Failed { reason }, settings.language.failed(reason)),
     }
+}
+
+/// How many characters of `text` fit into [`MAX_REPLY`].
+fn fitting_chars(text: &str) -> usize {
+    // No character takes more than six times its bytes.
+    if text.len() <= MAX_REPLY / 6 {
+        return text.len();
+    }
+    let mut bytes = 0;
+    let costs = text.chars().map(|c| match c {
+        '"' | '\\' | '\n' | '\r' | '\t' => 2,
+        '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => 6,
+        c => c.len_utf8(),
+    });
+    costs
+        .take_while(|cost| {
+            bytes += cost;
+            bytes <= MAX_REPLY
+        })
+        .count()
 }
 
 /// The configured first sentence, in a session's first answer.
