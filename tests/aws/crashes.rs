@@ -58,8 +58,8 @@ async fn two_workers_with_one_session() {
     kit.end().await;
 }
 
-/// SIGKILL between the platform's answer and the ledger's: the final is sent once more, marked as uncertain, and what
-/// comes after it is in its place.
+/// SIGKILL between the platform's answer and the ledger's: the final is sent once more, and what comes after it is in
+/// its place.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_delivery_killed_between_sending_and_recording() {
     let kit = Kit::start("", &[]).await;

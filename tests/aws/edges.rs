@@ -113,3 +113,31 @@ async fn a_table_that_is_away_for_a_moment_doubles_no_reply() {
     kit.aws.front.fail(puts(8));
     kit.end().await;
 }
+
+/// Requests that were carried out and whose answers were lost, at every step of a turn: nothing is done twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn lost_answers_double_nothing() {
+    let kit = Kit::start("", &[]).await;
+    for (caller, operation) in [
+        ("IngressTelegram", "sqs:SendMessage"),
+        ("Agent", "dynamodb:UpdateItem"),
+        ("Agent", "dynamodb:TransactWriteItems"),
+        ("Agent", "sqs:SendMessage"),
+        ("Delivery", "dynamodb:PutItem"),
+    ] {
+        kit.aws.front.fail(Fault {
+            caller: caller.to_owned(),
+            operation: operation.to_owned(),
+            times: 1,
+            carried_out: true,
+            status: 500,
+            body: json!({ "__type": "InternalServerError" }),
+        });
+    }
+    kit.say(5, "hello").await;
+    kit.shows("telegram:main:5", &["echo: hello"]).await;
+    kit.say(5, "and now?").await;
+    kit.shows("telegram:main:5", &["echo: hello", "echo: and now?"]).await;
+    assert_eq!(kit.aws.bedrock.asked().len(), 2);
+    kit.end().await;
+}

@@ -90,11 +90,16 @@ pub(crate) fn cannot_start(error: &StartError) {
         StartError::Missing(names) => names.as_slice(),
         _ => &[],
     };
-    let causes = std::iter::successors(std::error::Error::source(error), |error| error.source());
-    let message = causes.fold(format!("the function cannot start: {error}"), |line, error| format!("{line}: {error}"));
+    let message = format!("the function cannot start: {}", chain(error));
     let line = json!({ "level": "ERROR", "target": "turnlock::start", "message": message, "missing": missing });
     // Nobody could be told that nobody can be told.
     drop(writeln!(std::io::stdout(), "{line}"));
+}
+
+/// An error and everything below it, in one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |error| error.source());
+    causes.fold(error.to_string(), |line, error| format!("{line}: {error}"))
 }
 
 /// The line of a batch that was worked on.

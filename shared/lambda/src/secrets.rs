@@ -11,6 +11,7 @@ use aws_smithy_types::timeout::TimeoutConfig;
 use aws_types::SdkConfig;
 use futures_util::future::try_join_all;
 
+use crate::logs;
 use crate::start::StartError;
 
 /// How long one request may take; a start that waits longer is started again by Lambda.
@@ -57,7 +58,7 @@ impl Secrets {
                     attempt += 1;
                 }
                 // Not its `Debug`, which has the answer in it.
-                Err(error) => return Err(refused(chain(&error))),
+                Err(error) => return Err(refused(logs::chain(&error))),
             }
         };
         let object = || "its value has to be a JSON object of names and texts".to_owned();
@@ -76,11 +77,6 @@ fn is_passing(error: &SdkError<GetSecretValueError>) -> bool {
         }
         _ => true,
     }
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |error| error.source());
-    causes.fold(error.to_string(), |line, error| format!("{line}: {error}"))
 }
 
 impl Values {
