@@ -119,12 +119,13 @@ impl Outbound {
     }
 
     /// The parts in which `event` is shown, each within its channel's limit. A text that is not empty has at least one;
-    /// an event without text has none.
+    /// an event without text has none. `limits` are those of single parts, in [`Part::units`], where a platform refused
+    /// one as too long: 0 or absent = the channel's own.
     #[must_use]
-    pub fn render(&self, event: &OutboundEvent) -> Vec<String> {
+    pub fn render(&self, event: &OutboundEvent, limits: &[usize]) -> Vec<Part> {
         match event.channel {
-            Channel::Telegram => telegram::render(event),
-            Channel::Slack => slack::render(event),
+            Channel::Telegram => telegram::render(event, limits),
+            Channel::Slack => slack::render(event, limits),
             Channel::Webhook => webhook::render(event),
             // Their readers fetch the whole event, or there is none.
             Channel::Gateway | Channel::Cli | Channel::Cron | Channel::Unknown => Vec::new(),
@@ -136,7 +137,7 @@ impl Outbound {
     ///
     /// # Errors
     /// [`SendError`], by what the caller must do.
-    pub async fn send_part(&self, event: &OutboundEvent, part: &str, edit: Option<&str>) -> Result<String, SendError> {
+    pub async fn send_part(&self, event: &OutboundEvent, part: &Part, edit: Option<&str>) -> Result<String, SendError> {
         let account = event.account.as_str();
         match event.channel {
             Channel::Telegram => match self.telegram.get(account) {
@@ -178,19 +179,31 @@ impl Outbound {
     }
 }
 
+/// One message of an event, ready to be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// The text as the platform gets it, in its own markup.
+    pub text: String,
+    /// What a reader sees of it, without any markup: sent instead where a platform cannot parse `text`.
+    pub plain: String,
+    /// The length of `text` as the platform counts it.
+    pub units: usize,
+}
+
 /// What stands for a text of nothing but invisible characters: platforms refuse an empty message, and somebody waits.
 const INVISIBLE: &str = "…";
 
 /// `text` in parts of at most `max` by `measure`, each written out by `write`. A part that would show nothing is left
 /// out, but a text that is not empty always has a part.
-pub(crate) fn parts(text: &str, max: usize, measure: fn(&str) -> usize, write: fn(&str) -> String) -> Vec<String> {
+pub(crate) fn parts(text: &str, max: usize, measure: fn(&str) -> usize, write: fn(&str) -> String) -> Vec<Part> {
     if text.is_empty() {
         return Vec::new();
     }
+    let part = |text: &str| Part { text: write(text), plain: text.to_owned(), units: measure(text) };
     if is_blank(text) {
-        return vec![INVISIBLE.to_owned()];
+        return vec![part(INVISIBLE)];
     }
-    split(text, max, measure).into_iter().filter(|part| !is_blank(part)).map(write).collect()
+    split(text, max, measure).into_iter().filter(|part| !is_blank(part)).map(part).collect()
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
 use turnlock_channels::SendError;
+use turnlock_channels::outbound::Part;
 use turnlock_domain::event::OutboundEvent;
 use turnlock_domain::time::Millis;
 use turnlock_store::StoreError;
@@ -33,16 +34,16 @@ const LONGEST_BLOCK: Duration = Duration::from_secs(3600);
 pub(super) async fn deliver(delivery: &Delivery, event: OutboundEvent, hold: &mut Hold<'_>) -> Result<(), Stop> {
     let chat = event.chat();
     let (state, ledger) = tokio::try_join!(delivery.store.chat(&chat), delivery.store.ledger(&event.event_id))?;
-    let texts = delivery.channels.render(&event);
-    if texts.is_empty() {
+    let shown = delivery.channels.render(&event, &[]);
+    if shown.is_empty() {
         return delivery.undeliverable(&event, "nothing_to_show").await;
     }
     let ledger = match ledger {
         Some(ledger) => ledger,
-        None => Ledger::new(&event.event_id, &event, texts.len(), delivery.clock.now_ms()),
+        None => Ledger::new(&event.event_id, &event, shown.len(), delivery.clock.now_ms()),
     };
     let repeatable = !rules::is_frame(&event);
-    Work { delivery, event, chat, hold, texts, repeatable, moved: false }.run(ledger, state.unwrap_or_default()).await
+    Work { delivery, event, chat, hold, shown, repeatable, moved: false }.run(ledger, state.unwrap_or_default()).await
 }
 
 /// The delivery of one event.
@@ -53,7 +54,7 @@ struct Work<'a, 'h> {
     /// The chat that the platform is called for.
     chat: String,
     hold: &'a mut Hold<'h>,
-    texts: Vec<String>,
+    shown: Vec<Part>,
     /// Whether what is lost is sent once more; a frame never is.
     repeatable: bool,
     /// Whether the chat has moved under this delivery already.
@@ -79,14 +80,14 @@ enum Next {
 impl Work<'_, '_> {
     async fn run(&mut self, mut ledger: Ledger, chat: ChatState) -> Result<(), Stop> {
         let gone = chat.gone.is_some();
-        if (0..self.texts.len()).any(|part| !matches!(self.plan(&ledger, part), PartPlan::Leave(_))) {
+        if (0..self.shown.len()).any(|part| !matches!(self.plan(&ledger, part), PartPlan::Leave(_))) {
             // Who is answered has written since; everybody else is spared calls that are refused.
             if gone && self.event.caused_by.is_none() {
                 return self.delivery.undeliverable(&self.event, "chat_gone").await;
             }
             self.wait_for_the_chat(chat).await?;
         }
-        for part in 0..self.texts.len() {
+        for part in 0..self.shown.len() {
             ledger = match self.part(ledger, part).await? {
                 Next::Again(ledger) | Next::Part(ledger) => ledger,
                 Next::End(ledger) => return self.finish(&ledger, false).await,
@@ -146,8 +147,8 @@ impl Work<'_, '_> {
             // Only the first message quotes what it answers.
             event.reply_to_id = None;
         }
-        let text = self.texts.get(part).map(String::as_str).unwrap_or_default();
-        self.delivery.channels.send_part(&event, text, edit).await
+        let Some(part) = self.shown.get(part) else { return Err(SendError::NoHandler) };
+        self.delivery.channels.send_part(&event, part, edit).await
     }
 
     /// Another worker wrote the ledger since we read it. If the record is ours all the same, what stands there decides;
@@ -278,7 +279,7 @@ impl Work<'_, '_> {
     /// Gives up this part and those after it: no call for them can do better.
     async fn end(&mut self, ledger: Ledger, part: usize, reason: &str) -> Result<Next, Stop> {
         let now = self.now();
-        let ended = (part..self.texts.len()).fold(ledger, |ledger, part| match state(&ledger, part) {
+        let ended = (part..self.shown.len()).fold(ledger, |ledger, part| match state(&ledger, part) {
             Some(LedgerState::Sent) => ledger,
             _ => ledger.failed(part, reason, now),
         });

@@ -94,9 +94,17 @@ fn event(channel: Channel, chat: &str, text: &str) -> OutboundEvent {
 /// Sends one part and returns what came of it and the request's arguments.
 async fn send(event: &OutboundEvent, edit: Option<&str>, next: Next) -> (Result<String, SendError>, PlatformRequest) {
     let http = Arc::new(Scripted { next: Mutex::new([next].into()), ..Scripted::default() });
-    let result = outbound(http.clone()).send_part(event, &event.text(), edit).await;
+    let result = outbound(http.clone()).send_part(event, &part(&event.text()), edit).await;
     let seen = http.seen.lock().unwrap().remove(0);
     (result, seen)
+}
+
+fn part(text: &str) -> Part {
+    Part { text: text.to_owned(), plain: text.to_owned(), units: text.len() }
+}
+
+fn texts(parts: Vec<Part>) -> Vec<String> {
+    parts.into_iter().map(|part| part.text).collect()
 }
 
 fn arguments(request: &PlatformRequest) -> Value {
@@ -118,7 +126,7 @@ async fn slack_error(edit: Option<&str>, error: &str) -> SendError {
 }
 
 fn telegram_parts(text: &str) -> Vec<String> {
-    telegram::render(&event(Channel::Telegram, "1", text))
+    texts(telegram::render(&event(Channel::Telegram, "1", text), &[]))
 }
 
 fn units(text: &str) -> usize {
@@ -401,7 +409,7 @@ async fn plain_text_arrives_as_it_is() {
 }
 
 fn slack_parts(text: &str) -> Vec<String> {
-    slack::render(&event(Channel::Slack, "C", text))
+    texts(slack::render(&event(Channel::Slack, "C", text), &[]))
 }
 
 /// Case sl-mass-ping-stream: what a model writes is text, so no broadcast, mention or channel in it is live.
@@ -427,11 +435,11 @@ fn sl_too_long_limit_sl_too_long_freeze_and_sl_markdown_12k() {
 fn a_text_always_has_a_part_that_can_be_seen() {
     let outbound = Outbound::new();
     for channel in [Channel::Telegram, Channel::Slack, Channel::Webhook] {
-        assert_eq!(outbound.render(&event(channel, "1", "hi")), ["hi"]);
-        assert_eq!(outbound.render(&event(channel, "1", "\u{200b}\n")), ["…"]);
+        assert_eq!(texts(outbound.render(&event(channel, "1", "hi"), &[])), ["hi"]);
+        assert_eq!(texts(outbound.render(&event(channel, "1", "\u{200b}\n"), &[])), ["…"]);
         let mut empty = event(channel, "1", "");
         empty.content = vec![ContentBlock::default()];
-        assert_eq!(outbound.render(&empty), Vec::<String>::new());
+        assert_eq!(outbound.render(&empty, &[]), Vec::new());
     }
     let padded = format!("hello{}", "\n".repeat(9000));
     assert!(telegram_parts(&padded).iter().all(|part| !is_blank(part)));
@@ -460,7 +468,7 @@ async fn handlers_are_by_channel_and_account() {
     assert_eq!(outbound.handler(Channel::Cron, "main"), Handler::None);
     let mut other = event(Channel::Slack, "C", "hi");
     other.account = "other".to_owned();
-    assert_eq!(outbound.send_part(&other, "hi", None).await, Err(SendError::NoHandler));
+    assert_eq!(outbound.send_part(&other, &part("hi"), None).await, Err(SendError::NoHandler));
     let nowhere = Source { reply_to: None, ..source() };
     assert!(webhook::Client::new(Arc::new(Scripted::default()), Clock::system(), &nowhere).is_none());
 }

@@ -16,7 +16,7 @@ use turnlock_domain::event::{Channel, OutboundEvent};
 
 use crate::http::{PlatformError, PlatformHttp, PlatformRequest, PlatformResponse};
 use crate::json;
-use crate::outbound::{CALL_TIMEOUT, SendError};
+use crate::outbound::{CALL_TIMEOUT, Part, SendError};
 
 /// The public Web API.
 pub const DEFAULT_BASE_URL: &str = "https://slack.com/api";
@@ -50,10 +50,10 @@ impl Client {
     ///
     /// # Errors
     /// [`SendError`], by what the caller must do.
-    pub async fn send(&self, event: &OutboundEvent, part: &str, edit: Option<&str>) -> Result<String, SendError> {
+    pub async fn send(&self, event: &OutboundEvent, part: &Part, edit: Option<&str>) -> Result<String, SendError> {
         let (method, arguments) = match edit {
-            Some(ts) => ("chat.update", update_arguments(event, part, ts)),
-            None => ("chat.postMessage", post_arguments(event, part)),
+            Some(ts) => ("chat.update", update_arguments(event, &part.text, ts)),
+            None => ("chat.postMessage", post_arguments(event, &part.text)),
         };
         let request = self.request(method, &arguments)?;
         match self.http.send(request, CALL_TIMEOUT).await {

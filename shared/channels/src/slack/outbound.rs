@@ -3,14 +3,16 @@
 
 use turnlock_domain::event::OutboundEvent;
 
+use crate::outbound::{self, Part};
+
 /// The longest text of a message that we send. Slack documents 40,000 and recommends 4,000; workspaces refuse edits
 /// from about 4,000, and the escaped text counts.
 pub const MAX_UNITS: usize = 3500;
 
 /// The texts of the messages that show `event`.
 #[must_use]
-pub fn render(event: &OutboundEvent) -> Vec<String> {
-    crate::outbound::parts(&event.text(), MAX_UNITS, escaped_units, escape)
+pub fn render(event: &OutboundEvent, _limits: &[usize]) -> Vec<Part> {
+    outbound::parts(&event.text(), MAX_UNITS, escaped_units, escape)
 }
 
 fn escaped_units(text: &str) -> usize {

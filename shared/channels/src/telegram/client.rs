@@ -16,7 +16,7 @@ use turnlock_domain::event::{Channel, OutboundEvent};
 
 use crate::http::{PlatformError, PlatformHttp, PlatformRequest, PlatformResponse};
 use crate::json;
-use crate::outbound::{CALL_TIMEOUT, SendError};
+use crate::outbound::{CALL_TIMEOUT, Part, SendError};
 
 /// The public Bot API server.
 pub const DEFAULT_BASE_URL: &str = "https://api.telegram.org";
@@ -54,13 +54,13 @@ impl Client {
     ///
     /// # Errors
     /// [`SendError`], by what the caller must do.
-    pub async fn send(&self, event: &OutboundEvent, part: &str, edit: Option<&str>) -> Result<String, SendError> {
+    pub async fn send(&self, event: &OutboundEvent, part: &Part, edit: Option<&str>) -> Result<String, SendError> {
         let (method, arguments) = match edit {
-            Some(message) => ("editMessageText", edit_arguments(event, part, message)),
-            None => ("sendMessage", send_arguments(event, part)),
+            Some(message) => ("editMessageText", edit_arguments(event, &part.text, message)),
+            None => ("sendMessage", send_arguments(event, &part.text)),
         };
         match self.http.send(self.request(method, &arguments), CALL_TIMEOUT).await {
-            Ok(response) => read(&response, edit, part),
+            Ok(response) => read(&response, edit, &part.text),
             Err(PlatformError::Unreachable(_)) => Err(SendError::Transient("unreachable".to_owned())),
             Err(PlatformError::AnswerLost(_)) => Err(unclear(edit, "answer lost")),
         }

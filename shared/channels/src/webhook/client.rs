@@ -15,7 +15,7 @@ use turnlock_domain::event::{Channel, ContentBlock, ContentType, OutboundEvent};
 
 use super::{Source, Url, sign_standard, verify};
 use crate::http::{PlatformHttp, PlatformRequest, PlatformResponse};
-use crate::outbound::{CALL_TIMEOUT, SendError};
+use crate::outbound::{CALL_TIMEOUT, Part, SendError};
 
 /// How long to wait when a 429 does not say.
 const DEFAULT_WAIT: Duration = Duration::from_secs(5);
@@ -54,8 +54,8 @@ impl Client {
     ///
     /// # Errors
     /// [`SendError`], by what the caller must do.
-    pub async fn send(&self, event: &OutboundEvent, part: &str, _edit: Option<&str>) -> Result<String, SendError> {
-        let request = self.request(event, part)?;
+    pub async fn send(&self, event: &OutboundEvent, part: &Part, _edit: Option<&str>) -> Result<String, SendError> {
+        let request = self.request(event, &part.text)?;
         match self.http.send(request, CALL_TIMEOUT).await {
             Ok(response) => read(&response).map(|()| event.event_id.clone()),
             Err(error) => Err(SendError::Transient(error.to_string())),

@@ -2,8 +2,10 @@
 
 use turnlock_domain::event::OutboundEvent;
 
+use crate::outbound::{self, Part};
+
 /// The text as one part; none when there is no text.
 #[must_use]
-pub fn render(event: &OutboundEvent) -> Vec<String> {
-    crate::outbound::parts(&event.text(), usize::MAX, str::len, str::to_owned)
+pub fn render(event: &OutboundEvent) -> Vec<Part> {
+    outbound::parts(&event.text(), usize::MAX, str::len, str::to_owned)
 }
