@@ -10,15 +10,18 @@
 //! | event marker | `E#<event>` | `MARKER` |
 //! | admission of an API event | `E#<event>` | `ADMISSION` |
 //! | gateway event | `E#<event>` | `GATEWAY` |
+//! | album | `E#<event>` | `ALBUM` |
 //! | delivery ledger | `L#<outbound event>` | `LEDGER` |
 //! | chat of the ledger | `C#<chat>` | `CHAT` |
+//! | pairings of an account | `A#<channel>:<account>` | `PAIRING` |
 //! | memory scope head, fact, episode | `M#<scope>` | `HEAD`, `F#<key>`, `P#<session>#<generation>#<from>` |
 //! | rate bucket | `R#<session>` | `BUCKET` |
 //! | claim of a job | `K#<job>` | `CLAIM` |
 //! | dead item, its place in the list | `E#<event>`, `DEAD` | `DEAD`, `<time>#<event>` |
 
+use turnlock_domain::event::Channel;
 use turnlock_domain::ids::EventId;
-use turnlock_domain::session::SessionKey;
+use turnlock_domain::session::{SessionKey, encode_part};
 use turnlock_domain::time::Millis;
 
 /// The partition key's attribute.
@@ -97,6 +100,12 @@ pub fn gateway(event: &EventId) -> Key {
     (format!("E#{event}"), "GATEWAY".to_owned())
 }
 
+/// The parts of an album.
+#[must_use]
+pub fn album(event: &EventId) -> Key {
+    (format!("E#{event}"), "ALBUM".to_owned())
+}
+
 /// The ledger of an outbound event.
 #[must_use]
 pub fn ledger(outbound: &str) -> Key {
@@ -107,6 +116,12 @@ pub fn ledger(outbound: &str) -> Key {
 #[must_use]
 pub fn chat(chat: &str) -> Key {
     (format!("C#{chat}"), "CHAT".to_owned())
+}
+
+/// Who may talk to an account by a pairing, and the code that waits.
+#[must_use]
+pub fn pairing(channel: Channel, account: &str) -> Key {
+    (format!("A#{}:{}", channel.as_str(), encode_part(account)), "PAIRING".to_owned())
 }
 
 /// The head of a memory scope.

@@ -15,6 +15,8 @@
 //! | [`markers`] | the sign that an event is committed |
 //! | [`ledger`] | delivery's record of each part |
 //! | [`chats`] | a chat's next free moment, whether it is gone, where it went |
+//! | [`albums`] | messages that were sent as one, until their turn begins |
+//! | [`pairing`] | who may talk to an account by a code, and the code that waits |
 //! | [`gateway`] | what API clients read: newest frame, final |
 //! | [`admission`] | API events between acceptance and commit |
 //! | [`buckets`] | the session rate |
@@ -25,6 +27,7 @@
 //! | [`dead`] | what was given up, for the alarm and for redrive |
 
 pub mod admission;
+pub mod albums;
 pub mod buckets;
 pub mod chats;
 pub mod consolidation;
@@ -38,6 +41,7 @@ pub mod keys;
 pub mod ledger;
 pub mod markers;
 pub mod memory;
+pub mod pairing;
 pub mod recall;
 mod request;
 pub mod reviews;

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "the helpers of these tests, too")]
 
 mod admission;
+mod albums;
 mod bench;
 mod buckets;
 mod chats;
@@ -14,5 +15,6 @@ mod golden;
 mod golden_sessions;
 mod ledger;
 mod memory;
+mod pairing;
 mod reviews;
 mod sessions;
