@@ -8,6 +8,8 @@ use bytes::Bytes;
 use http::HeaderMap;
 use turnlock_domain::event::Channel;
 
+use crate::files::{DOWNLOAD, MAX_BYTES};
+
 /// One request to a platform.
 #[derive(Clone)]
 pub struct PlatformRequest {
@@ -32,12 +34,17 @@ pub struct PlatformResponse {
     pub status: u16,
     /// The headers.
     pub headers: HeaderMap,
-    /// The body, at most [`MAX_RESPONSE`] bytes.
+    /// The body, at most [`MAX_RESPONSE`] bytes, or [`MAX_BYTES`] of a file.
     pub body: Bytes,
 }
 
 /// The most bytes of a platform's answer that are read.
 pub const MAX_RESPONSE: usize = 1 << 20;
+
+/// Why a lost answer was lost: it has more bytes than are read.
+#[derive(Debug, thiserror::Error)]
+#[error("the answer is larger than the limit")]
+pub struct TooLarge;
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -88,10 +95,11 @@ impl ReqwestHttp {
 impl PlatformHttp for ReqwestHttp {
     async fn send(&self, request: PlatformRequest, timeout: Duration) -> Result<PlatformResponse, PlatformError> {
         let method = if request.body.is_empty() { http::Method::GET } else { http::Method::POST };
+        let most = if request.method == DOWNLOAD { MAX_BYTES } else { MAX_RESPONSE };
         let sending = self.0.request(method, &request.url).headers(request.headers).body(request.body).timeout(timeout);
         let response = sending.send().await.map_err(platform_error)?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        Ok(PlatformResponse { status, headers, body: read_body(response).await? })
+        Ok(PlatformResponse { status, headers, body: read_body(response, most).await? })
     }
 }
 
@@ -102,11 +110,11 @@ fn platform_error(error: reqwest::Error) -> PlatformError {
     if nothing_written { PlatformError::Unreachable(source) } else { PlatformError::AnswerLost(source) }
 }
 
-async fn read_body(mut response: reqwest::Response) -> Result<Bytes, PlatformError> {
+async fn read_body(mut response: reqwest::Response, most: usize) -> Result<Bytes, PlatformError> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(platform_error)? {
-        if body.len() + chunk.len() > MAX_RESPONSE {
-            return Err(PlatformError::AnswerLost("the answer is larger than the limit".into()));
+        if body.len() + chunk.len() > most {
+            return Err(PlatformError::AnswerLost(TooLarge.into()));
         }
         body.extend_from_slice(&chunk);
     }

@@ -11,12 +11,14 @@
 //! | [`ingress`] | the request, the answer and the results that all channels share |
 //! | [`telegram`], [`slack`], [`webhook`], [`gateway`], [`cli`], [`cron`] | a channel each |
 //! | [`outbound`] | the configured clients by channel and account, in one exhaustive match |
+//! | [`files`] | what a reference to a file stands for, read when it is used |
 //! | [`http`] | the one trait that clients share, and its `reqwest` implementation |
 //! | [`command`] | what a person can tell the runtime itself, as typed text |
 
 pub mod cli;
 pub mod command;
 pub mod cron;
+pub mod files;
 pub mod gateway;
 pub mod http;
 pub mod ingress;

@@ -176,7 +176,7 @@ fn failure(error: &str, response: &PlatformResponse, edit: Option<&str>) -> Send
     }
 }
 
-fn is_name(error: &str) -> bool {
+pub(super) fn is_name(error: &str) -> bool {
     error.len() <= 60 && error.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
 }
 

@@ -12,8 +12,8 @@ use turnlock_domain::session::SessionKey;
 use turnlock_domain::text::{clean, is_blank};
 use turnlock_domain::time::Millis;
 
-use super::App;
 use super::text::readable;
+use super::{App, FILE_SCHEME};
 use crate::ingress::{Arrival, Normalised};
 use crate::{Groups, command, json};
 
@@ -206,7 +206,7 @@ fn file(file: &Value) -> Option<ContentBlock> {
         "video" => ContentType::Video,
         _ => ContentType::File,
     };
-    let mut block = ContentBlock::media(kind, format!("slack-file:{id}"), clean(mime));
+    let mut block = ContentBlock::media(kind, format!("{FILE_SCHEME}{id}"), clean(mime));
     block.name = json::string(file, "/name").map(|name| clean(name).into_owned());
     block.size = json::integer(file, "/size").and_then(|size| u64::try_from(size).ok());
     Some(block)

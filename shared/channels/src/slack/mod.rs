@@ -1,10 +1,11 @@
 //! Slack apps (docs.slack.dev): Events API, slash commands and interactivity in, `chat.postMessage` and `chat.update`
 //! out.
 //!
-//! Not here: installation, files, streams, blocks. The Web API's failures come as HTTP 200 with `ok: false`; the
+//! Not here: installation, uploads, streams, blocks. The Web API's failures come as HTTP 200 with `ok: false`; the
 //! client reads the answer, never the status alone.
 
 mod client;
+mod file;
 mod form;
 mod inbound;
 mod message;
@@ -13,6 +14,8 @@ mod text;
 mod verify;
 
 pub use client::{Client, DEFAULT_BASE_URL};
+pub(crate) use file::FILE_SCHEME;
+pub use file::Files;
 pub use inbound::{MAX_BODY, normalise, receive};
 pub use outbound::{MAX_UNITS, render};
 pub use verify::{SIGNATURE_HEADER, TIMESTAMP_HEADER, sign, verify};

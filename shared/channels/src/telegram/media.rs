@@ -5,6 +5,7 @@ use serde_json::Value;
 use turnlock_domain::event::{ContentBlock, ContentType};
 use turnlock_domain::text::clean;
 
+use super::FILE_SCHEME;
 use crate::json;
 
 /// The fields that hold one file each, what they are to us, and the media type where the field says it. An animation
@@ -62,7 +63,7 @@ fn area(size: &Value) -> i64 {
 fn block(file: &Value, kind: ContentType, default_mime: &str) -> Option<ContentBlock> {
     let id = json::string(file, "/file_id").filter(|id| id.len() <= MAX_FILE_ID)?;
     let mime = json::string(file, "/mime_type").unwrap_or(default_mime);
-    let mut block = ContentBlock::media(kind, format!("telegram-file:{id}"), clean(mime));
+    let mut block = ContentBlock::media(kind, format!("{FILE_SCHEME}{id}"), clean(mime));
     block.name = json::string(file, "/file_name").map(|name| clean(name).into_owned());
     block.size = json::integer(file, "/file_size").and_then(|size| u64::try_from(size).ok());
     block.metadata = json::facts([

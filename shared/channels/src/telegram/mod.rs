@@ -1,10 +1,11 @@
 //! Telegram bots (Bot API, core.telegram.org/bots/api): webhook updates in, `sendMessage` and `editMessageText` out.
 //!
-//! Not here: `setWebhook` and other administration, files, albums as one event, buttons, formatted text. Those updates
+//! Not here: `setWebhook` and other administration, uploads, albums as one event, buttons, formatted text. Those updates
 //! are told apart and ignored by name, so that Telegram never redelivers what we do not want.
 
 mod addressing;
 mod client;
+mod file;
 mod inbound;
 mod media;
 mod message;
@@ -12,6 +13,8 @@ mod outbound;
 mod verify;
 
 pub use client::{Client, DEFAULT_BASE_URL};
+pub(crate) use file::FILE_SCHEME;
+pub use file::Files;
 pub use inbound::{MAX_BODY, normalise, receive};
 pub use outbound::{MAX_UNITS, render};
 pub use verify::{SECRET_HEADER, sign_headers, verify};
