@@ -1,8 +1,9 @@
 //! `cargo xtask bench`: what a turn takes on this machine, and what a cold start. What is measured, and how, is in
-//! [`turns`], [`path`] and [`host`], and in [`turnlock_bench::cold`].
+//! [`turns`], [`path`], [`host`] and [`delivery`], and in [`turnlock_bench::cold`].
 
 #![expect(clippy::print_stdout, reason = "the figures are the output")]
 
+mod delivery;
 mod host;
 mod path;
 mod report;
@@ -34,6 +35,8 @@ struct Arguments {
 enum Benchmark {
     /// Plain turns: the agent's handler, the whole path, the host as a process
     Turn(Turn),
+    /// Deliveries: from the commit to what the chat shows, plain and streamed
+    Delivery(Delivery),
     /// Cold starts: the functions' binaries that stand beside this program
     Cold(Cold),
 }
@@ -55,6 +58,13 @@ struct Cold {
 }
 
 #[derive(Debug, clap::Args)]
+struct Delivery {
+    /// Write the result as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
 struct Turn {
     /// Write the result as one JSON object
     #[arg(long)]
@@ -72,6 +82,7 @@ struct Turn {
 fn main() -> anyhow::Result<ExitCode> {
     match Arguments::parse().benchmark {
         Benchmark::Turn(options) => print(&turn(&options)?, options.json)?,
+        Benchmark::Delivery(options) => print(&deliveries()?, options.json)?,
         Benchmark::Cold(options) => print(&cold(&options)?, options.json)?,
     }
     Ok(ExitCode::SUCCESS)
@@ -96,6 +107,12 @@ fn cold(options: &Cold) -> anyhow::Result<cold::Report> {
     // One thread, so that the function has the other processor to itself.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(cold::measure(&settings))
+}
+
+/// One thread, as the host runs.
+fn deliveries() -> anyhow::Result<delivery::Report> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(delivery::measure())
 }
 
 fn turn(options: &Turn) -> anyhow::Result<Report> {

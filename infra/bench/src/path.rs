@@ -10,15 +10,16 @@ use secrecy::SecretString;
 use serde_json::json;
 use tokio::time::timeout;
 use turnlock_bench::figures::rounded;
+use turnlock_channels::http::PlatformHttp;
 use turnlock_channels::{IngressRequest, telegram};
 use turnlock_clock::Clock;
 use turnlock_config::{Config, DemoSecrets};
 use turnlock_domain::event::Channel;
 use turnlock_embedded::EmbeddedDynamoDb;
-use turnlock_host::{Host, Ports, Response, queues};
+use turnlock_host::{Host, Ports, Response, Wrap, queues};
 use turnlock_models::Scripted;
 use turnlock_queue::local::{LocalQueues, Location};
-use turnlock_replay::fakes::{Accounts, FakePlatforms, TelegramBot};
+use turnlock_replay::fakes::{Accounts, FakePlatforms};
 use turnlock_store::Store;
 
 use crate::report::Path;
@@ -34,14 +35,19 @@ const CONCURRENCY: usize = 8;
 /// When to give up.
 const LONGEST: Duration = Duration::from_secs(30);
 
-const SECRET: &str = "telegram-secret";
+/// Telegram's secret token.
+pub(crate) const SECRET: &str = "telegram-secret";
+/// Slack's signing secret.
+pub(crate) const SLACK_SECRET: &str = "slack-secret";
 const TOKEN: &str = "1:token";
 
 /// Measures it: every chat sends its next message as soon as the last one was accepted.
 pub(crate) async fn measure() -> anyhow::Result<Path> {
     let directory = tempfile::tempdir()?;
-    let platforms = Arc::new(platforms());
-    let host = host(directory.path(), Arc::clone(&platforms)).await?;
+    let config = config();
+    let platforms = Arc::new(platforms(&config));
+    let model = Arc::new(Scripted::stand_in());
+    let host = host(directory.path(), config, platforms.clone(), model, Box::new(|_, queue| queue)).await?;
     let work = async {
         post(&host, &platforms, 0..1).await?;
         delivered(&platforms, CHATS).await?;
@@ -86,14 +92,20 @@ async fn delivered(platforms: &FakePlatforms, calls: u64) -> anyhow::Result<()> 
     Ok(())
 }
 
-fn platforms() -> FakePlatforms {
-    let bot = TelegramBot { bot_id: 1, username: "echo_bot".to_owned(), token: Some(TOKEN.to_owned()) };
-    let accounts = Accounts { telegram: [("main".to_owned(), bot)].into(), ..Accounts::default() };
-    FakePlatforms::new(Clock::system(), accounts)
+/// Platforms in memory that know the accounts of `config`.
+pub(crate) fn platforms(config: &Config) -> FakePlatforms {
+    FakePlatforms::new(Clock::system(), Accounts::from_config(config)).without_budgets()
 }
 
-async fn host(directory: &std::path::Path, platforms: Arc<FakePlatforms>) -> anyhow::Result<Host> {
-    let (clock, config) = (Clock::system(), Arc::new(config()));
+/// Every function over files in `directory`.
+pub(crate) async fn host(
+    directory: &std::path::Path,
+    config: Config,
+    platforms: Arc<dyn PlatformHttp>,
+    model: Arc<Scripted>,
+    wrap: Box<Wrap>,
+) -> anyhow::Result<Host> {
+    let (clock, config) = (Clock::system(), Arc::new(config));
     let database = EmbeddedDynamoDb::file(&directory.join("store.db"))?;
     let store = Store::embedded(database.http_client(), "turnlock", clock.clone(), 1);
     store.create_table().await?;
@@ -102,10 +114,10 @@ async fn host(directory: &std::path::Path, platforms: Arc<FakePlatforms>) -> any
         tools: Arc::new(turnlock_tools::builtin(&store)),
         store,
         queues: LocalQueues::open(&location, clock.clone(), queues::settings(&config))?,
-        wrap: Box::new(|_, queue| queue),
+        wrap,
         around: None,
         platforms,
-        model: Arc::new(Scripted::stand_in()),
+        model,
         clock,
         config,
         open: true,
@@ -115,13 +127,13 @@ async fn host(directory: &std::path::Path, platforms: Arc<FakePlatforms>) -> any
 }
 
 /// The demo's, without a rate: what is measured is the path, not the brake.
-fn config() -> Config {
+pub(crate) fn config() -> Config {
     let secret = |text: &str| SecretString::from(text);
     let mut config = Config::demo(DemoSecrets {
         telegram_bot_token: secret(TOKEN),
         telegram_secret_token: secret(SECRET),
         slack_bot_token: secret("xoxb-token"),
-        slack_signing_secret: secret("slack-secret"),
+        slack_signing_secret: secret(SLACK_SECRET),
         webhook_secret: secret("whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0"),
         gateway_key: secret("gateway-key"),
     });

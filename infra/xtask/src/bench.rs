@@ -36,11 +36,16 @@ struct Benchmark {
 }
 
 /// Every benchmark.
-const BENCHMARKS: [Benchmark; 2] = [
+const BENCHMARKS: [Benchmark; 3] = [
     Benchmark {
         name: "turn",
         about: "Plain turns: how many a second, and what one costs at any length of a session",
         build: "build --locked --package turnlock-bench --package turnlock",
+    },
+    Benchmark {
+        name: "delivery",
+        about: "Deliveries: from the commit to what a chat shows, and calls to the platforms",
+        build: "build --locked --package turnlock-bench",
     },
     Benchmark {
         name: "cold",
