@@ -5,10 +5,16 @@
 //! that hold the same record only one calls the platform, and a worker that wakes late learns that its result is no
 //! longer wanted and repairs what it posted (trace V11).
 //!
+//! A turn's frames and its final share one ledger, under the final's id: the final goes into the messages that the preview
+//! made. Each part keeps a digest of what its message shows, so that a call that would change nothing is not made.
+//!
 //! What a crash leaves is `sending`: whether the platform has the message is unknown, as after a lost answer. One policy
 //! decides what follows ([`Ledger::plan`]): a final's part is sent once more, by edit where its message is known, and
 //! stays marked; a frame is never repeated. "Sent" is derived from a confirmed platform message id and from nothing else.
 
+mod part;
+#[cfg(test)]
+mod tests;
 mod value;
 
 use aws_sdk_dynamodb::types::ReturnValuesOnConditionCheckFailure;
@@ -19,7 +25,11 @@ use crate::request::{Conditional, Item};
 use crate::write::{self, ABSENT, SECOND};
 use crate::{LEDGER_LIFETIME, Store, keys};
 
-pub use value::{Ledger, LedgerPart, LedgerState, PartPlan};
+pub use part::{LedgerPart, LedgerState};
+pub use value::{Ledger, PartPlan};
+
+/// How often a ledger is read anew to be reopened. Each time somebody else wrote in between.
+const REOPENINGS: usize = 4;
 
 /// What writing a ledger came to.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,6 +78,24 @@ impl Store {
                 Err(StoreError::corrupt("delivery ledger", &next.event, "gone between two writes"))
             }
         }
+    }
+
+    /// Opens what was given up under `event` once more: what is failed, or uncertain for good, is tried anew; what is sent
+    /// is not repeated.
+    ///
+    /// # Errors
+    /// [`StoreError`]; opening it again is harmless.
+    pub async fn reopen_ledger(&self, event: &str) -> Result<(), StoreError> {
+        for _ in 0..REOPENINGS {
+            let Some(ledger) = self.ledger(event).await? else { return Ok(()) };
+            let Some(next) = ledger.reopened(self.clock().now_ms()) else { return Ok(()) };
+            match self.write_ledger(next).await? {
+                LedgerWrite::Written(_) => return Ok(()),
+                LedgerWrite::Raced(_) => {}
+            }
+        }
+        // Whoever writes it all the time is at work on it.
+        Ok(())
     }
 
     /// At most `limit` ledgers, in no order: for the replay's output.

@@ -72,3 +72,20 @@ async fn a_lost_answer_is_recognised() {
     assert_eq!(bench.store.ledger("o").await.unwrap(), Some(sent));
     assert_eq!(bench.forget_requests(), ["PutItem", "PutItem", "PutItem", "PutItem", "GetItem"]);
 }
+
+/// What was given up is opened under the version that was read, and what is shown stays shown.
+#[tokio::test]
+async fn a_ledger_is_opened_once_more() {
+    let bench = Bench::new().await;
+    bench.store.reopen_ledger("o").await.unwrap();
+    assert_eq!(bench.store.ledger("o").await.unwrap(), None, "nothing is made up");
+    let given_up =
+        ledger("o").sending(0, FINAL, NOW).sent(0, "10", NOW).sending(1, FINAL, NOW).failed(1, "rejected", NOW);
+    let given_up = written(bench.store.write_ledger(given_up).await.unwrap());
+    bench.store.reopen_ledger("o").await.unwrap();
+    let opened = bench.store.ledger("o").await.unwrap().unwrap();
+    assert_eq!((opened.version(), opened.state()), (given_up.version() + 1, LedgerState::Pending));
+    assert_eq!(opened.plan(0, FINAL, true), PartPlan::Leave(LedgerState::Sent));
+    bench.store.reopen_ledger("o").await.unwrap();
+    assert_eq!(bench.store.ledger("o").await.unwrap(), Some(opened), "opening it again changes nothing");
+}
