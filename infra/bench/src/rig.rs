@@ -247,7 +247,7 @@ impl Rig {
     fn envelope(&self, chat: &str) -> Envelope {
         let (event, now) = (self.event(chat), self.agent.store.clock().now_ms());
         let position = Position::new(now, event.reply_to_id.as_deref().unwrap_or_default());
-        Envelope { event, accepted_at: now, position, command: None, unattended: false, redrive: 0 }
+        Envelope { event, accepted_at: now, position, command: None, unattended: false, redrive: 0, former_chat: None }
     }
 
     /// A private message of the Telegram user `chat`.

@@ -6,7 +6,8 @@
 //! The four layers, in the order in which an event meets them: the allow-list, the session's rate together with the
 //! number of waiting events, the size, the queue's own room and publish timeout. Commands are exempt from rate and
 //! depth: a stop must get through when everything else is full. If the table cannot be asked for the rate, or the queue
-//! for its depth, the event passes: both guard against excess, and neither may lose a message.
+//! for its depth, the event passes: both guard against excess, and neither may lose a message. A message of a chat that
+//! may have moved does not: without the table nobody knows where it belongs.
 //!
 //! At least once: a platform that got no answer delivers again; the queue swallows the second copy for five minutes, the
 //! event's marker for as long as it lives.
@@ -22,6 +23,7 @@ use turnlock_domain::envelope::{Command, Envelope};
 use turnlock_domain::event::{Channel, InboundEvent, MessageKind, OutboundEvent};
 use turnlock_domain::ids::EventId;
 use turnlock_domain::rate::Rate;
+use turnlock_domain::session::SessionKey;
 use turnlock_domain::time::Millis;
 use turnlock_queue::{MAX_BYTES, Queue, SendError};
 use turnlock_store::admission::Admitted as Stored;
@@ -112,6 +114,9 @@ impl Answers {
     }
 }
 
+/// The table could not say in time where a chat was before.
+struct NotKnown;
+
 /// Why an event may not pass now.
 enum Held {
     Limited { retry_after: Duration, notice: bool },
@@ -122,17 +127,24 @@ impl Admission {
     /// Admits what a platform or a webhook delivered. Chats are told in words what happened to the event; a webhook's
     /// producer reads it from the status.
     pub async fn admit(&self, arrival: Arrival, allow: &Allow) -> Admitted {
-        if !self.allowed(&arrival.event, allow).await {
+        let event = &arrival.event;
+        // The two questions to the table are asked at the same time, where the second is sure to be asked.
+        let known = arrival.command.is_none() && permits(event, None, allow);
+        let held = async { if known { self.held(event).await } else { None } };
+        let (former, mut held) = tokio::join!(self.former(&arrival), held);
+        let Ok(former) = former else { return self.busy(event, BUSY_RETRY) };
+        if !self.allowed(event, former.as_ref(), allow).await {
             return Admitted::NotAllowed;
         }
-        let envelope = self.envelope(arrival);
+        if arrival.command.is_none() && !known {
+            held = self.held(event).await;
+        }
+        if let Some(held) = held {
+            return self.hold(event, held).await;
+        }
+        let envelope = self.envelope(arrival, former);
         if !fits(&envelope) {
             return self.too_large(&envelope.event).await;
-        }
-        if envelope.command.is_none()
-            && let Some(held) = self.held(&envelope.event).await
-        {
-            return self.hold(&envelope.event, held).await;
         }
         self.accept(&envelope).await
     }
@@ -141,10 +153,10 @@ impl Admission {
     /// another body is a conflict also while the first is on its way.
     pub async fn admit_api(&self, message: &ApiMessage, allow: &Allow) -> Admitted {
         let event = &message.arrival.event;
-        if !self.allowed(event, allow).await {
+        if !self.allowed(event, None, allow).await {
             return Admitted::NotAllowed;
         }
-        let envelope = self.envelope((*message.arrival).clone());
+        let envelope = self.envelope((*message.arrival).clone(), None);
         if !fits(&envelope) {
             return self.too_large(event).await;
         }
@@ -172,7 +184,8 @@ impl Admission {
     /// Answers a message that holds nothing a turn could work on. It counts against the rate like any other.
     pub async fn unreadable(&self, arrival: &Arrival, reason: &str, allow: &Allow) {
         let event = &arrival.event;
-        if !self.allowed(event, allow).await {
+        let former = self.former(arrival).await.unwrap_or_default();
+        if !self.allowed(event, former.as_ref(), allow).await {
             return;
         }
         match self.rate(event).await {
@@ -190,20 +203,39 @@ impl Admission {
         line(event, EventOutcome::Limited, "queue_full");
     }
 
-    fn envelope(&self, arrival: Arrival) -> Envelope {
-        let Arrival { event, position, command, unattended } = arrival;
-        Envelope { event, accepted_at: self.clock.now_ms(), position, command, unattended, redrive: 0 }
+    /// The arrival with what we vouch for. In a chat that moved the conversation goes on where it was; threads have
+    /// sessions of their own, and there are none that moved.
+    fn envelope(&self, arrival: Arrival, former_chat: Option<SessionKey>) -> Envelope {
+        let Arrival { mut event, position, command, unattended, .. } = arrival;
+        if event.session_key_override.is_none() {
+            event.session_key_override.clone_from(&former_chat);
+        }
+        Envelope { event, accepted_at: self.clock.now_ms(), position, command, unattended, redrive: 0, former_chat }
+    }
+
+    /// What the chat was called before it moved. The read is a consistent one, at twice the price of half a unit: the
+    /// first message after the move comes within milliseconds of it, and one that did not know of it would begin a
+    /// second conversation. For the same reason nothing passes while the table cannot be asked: the platform sends again.
+    async fn former(&self, arrival: &Arrival) -> Result<Option<SessionKey>, NotKnown> {
+        let event = &arrival.event;
+        if !arrival.can_have_moved {
+            return Ok(None);
+        }
+        let chat = SessionKey::new(event.channel.as_str(), &event.account, &event.chat_id, None);
+        match tokio::time::timeout(HELD_WITHIN, self.store.chat(chat.as_str())).await {
+            Ok(Ok(state)) => Ok(state.and_then(|state| state.former).map(SessionKey::from_text)),
+            Ok(Err(error)) => {
+                report(event, &error, "where its chat was before is not known");
+                Err(NotKnown)
+            }
+            Err(_) => Err(NotKnown),
+        }
     }
 
     /// Whether the sender or the chat is on the list. Others are told so once a day, with the id that an operator would
     /// put on it.
-    async fn allowed(&self, event: &InboundEvent, allow: &Allow) -> bool {
-        let permitted = match Answers::of(event.channel) {
-            Answers::InChat => allow.permits(&[&event.sender_id, &event.chat_id]),
-            // Who sends is what the caller says; which chat it uses is what its key is for.
-            Answers::ByStatus => allow.permits(&[&event.chat_id]),
-        };
-        if permitted {
+    async fn allowed(&self, event: &InboundEvent, former: Option<&SessionKey>, allow: &Allow) -> bool {
+        if permits(event, former, allow) {
             return true;
         }
         line(event, EventOutcome::Refused, "not_allowed");
@@ -314,7 +346,7 @@ impl Admission {
         match envelope.command {
             None => send::inbound(&*self.inbound, envelope).await,
             // Ingress makes no unknown command; control hands it back until somebody knows it.
-            Some(Command::Stop | Command::Status | Command::Help | Command::Unknown) => {
+            Some(Command::Stop | Command::Status | Command::Help | Command::Tap | Command::Unknown) => {
                 send::control(&*self.control, envelope).await
             }
             Some(Command::New) => {
@@ -393,6 +425,18 @@ impl Depth {
 
     fn asked(&self) -> MutexGuard<'_, Asked> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether the list has the sender or the chat, by the id it has or the one it had before it moved.
+fn permits(event: &InboundEvent, former: Option<&SessionKey>, allow: &Allow) -> bool {
+    match Answers::of(event.channel) {
+        Answers::InChat => {
+            allow.permits(&[&event.sender_id, &event.chat_id])
+                || former.is_some_and(|chat| allow.permits(&[&chat.last_part()]))
+        }
+        // Who sends is what the caller says; which chat it uses is what its key is for.
+        Answers::ByStatus => allow.permits(&[&event.chat_id]),
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use turnlock_domain::commit::Draft;
 use turnlock_domain::envelope::{Command, Envelope};
-use turnlock_domain::event::{InboundEvent, MessageKind, OutboundEvent};
+use turnlock_domain::event::{InboundEvent, MessageKind, OutboundEvent, TAP};
 use turnlock_domain::time::Millis;
 use turnlock_domain::turn::{Outcome, Usage};
 use turnlock_queue::{Queue, Record};
@@ -77,6 +77,8 @@ impl Control {
                 language.status(self.works(&head), head.message_count)
             }
             Command::Help => language.help(&self.settings.name),
+            // No card of ours waits for a button in this version.
+            Command::Tap => language.button_expired(),
             Command::Unknown => return Err(ControlError::Unknown),
         };
         self.answer(envelope, answer).await
@@ -93,12 +95,19 @@ impl Control {
         let event = &envelope.event;
         let draft = settled(event, Outcome::Answered, self.store.clock().now_ms());
         self.store.put_marker(&draft).await?;
-        let notice = OutboundEvent::answering(event, "final", MessageKind::Notice, text);
+        let notice = answering(event, MessageKind::Notice, text);
         send::outbound(&*self.outbound, &notice).await?;
         let outcome = EventOutcome::Committed;
         journal_line::event(&event.event_id, Some(&draft.session), event.channel, outcome, "answered", 0);
         Ok(())
     }
+}
+
+/// The answer to a command. Where a button was pressed it goes to whoever pressed it, so it says which one it was.
+pub(crate) fn answering(event: &InboundEvent, kind: MessageKind, text: String) -> OutboundEvent {
+    let mut answer = OutboundEvent::answering(event, "final", kind, text);
+    answer.metadata.extend(event.metadata.get_key_value(TAP).map(|(name, tap)| (name.clone(), tap.clone())));
+    answer
 }
 
 /// The marker of a command that ends without a turn.

@@ -131,13 +131,13 @@ async fn answer_command(agent: &Agent, record: &Record) -> Result<(), AnswerErro
     };
     match command {
         Command::New => return Ok(()),
-        Command::Stop | Command::Status | Command::Help | Command::Unknown => {}
+        Command::Stop | Command::Status | Command::Help | Command::Tap | Command::Unknown => {}
     }
     let outcome = Outcome::Failed { reason: Failure::Dead };
     let draft = control::settled(&event, outcome, agent.store.clock().now_ms());
     agent.store.put_marker(&draft).await?;
     let text = agent.settings.language.failed(Failure::Dead);
-    let answer = OutboundEvent::answering(&event, "final", MessageKind::Error, text);
+    let answer = control::answering(&event, MessageKind::Error, text);
     send::outbound(&*agent.outbound, &answer).await?;
     let (session, reason) = (Some(&draft.session), Failure::Dead.as_str());
     journal_line::event(&event.event_id, session, event.channel, EventOutcome::Dead, reason, record.receive_count);

@@ -145,6 +145,16 @@ impl Language {
         }
     }
 
+    /// The button that was pressed means nothing any more.
+    #[must_use]
+    pub fn button_expired(self) -> String {
+        self.pick(
+            "This button has expired. Please send me a message instead.",
+            "Dieser Knopf ist abgelaufen. Schreib mir bitte stattdessen eine Nachricht.",
+            "这个按钮已失效，请直接给我发消息。",
+        )
+    }
+
     /// A new conversation has begun.
     #[must_use]
     pub fn new_conversation(self) -> String {

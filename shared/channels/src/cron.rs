@@ -47,7 +47,7 @@ pub fn arrival(call: &Call, text: &str) -> Arrival {
         trace: None,
     };
     let position = Position::new(Millis::from(call.scheduled_time), &call.schedule);
-    Arrival { event, position, command: None, unattended: true }
+    Arrival { event, position, command: None, unattended: true, can_have_moved: false }
 }
 
 #[cfg(test)]

@@ -8,7 +8,9 @@ use serde_json::Value;
 use turnlock_domain::envelope::{Command, Position};
 use turnlock_domain::event::InboundEvent;
 use turnlock_domain::ids::EventId;
+use turnlock_domain::session::SessionKey;
 use turnlock_domain::text::JsonError;
+use turnlock_domain::time::Millis;
 
 /// One HTTP request as it arrived, the body decoded (never re-encoded: signatures hold for these very bytes).
 #[derive(Clone)]
@@ -140,6 +142,8 @@ pub struct Arrival {
     pub command: Option<Command>,
     /// Whether no person waits for the answer.
     pub unattended: bool,
+    /// Whether its chat may have had another id before, under which its conversation goes on.
+    pub can_have_moved: bool,
 }
 
 /// What a verified request turned out to be.
@@ -162,8 +166,54 @@ pub enum Normalised {
         /// What it would have been recognised by, where it has an identity.
         event_id: Option<EventId>,
     },
+    /// The platform says something about a chat itself: it is noted, and nobody waits for an answer.
+    Chat {
+        /// What it is recognised by.
+        event_id: EventId,
+        /// What it says.
+        news: ChatNews,
+    },
     /// The platform asked a question of its own (a URL check): this is the whole answer.
     Answer(IngressResponse),
+}
+
+/// What a platform says about a chat. Chats go by our names for them ([`SessionKey::new`] without a thread).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChatNews {
+    /// Nothing can be sent to it any more.
+    Gone {
+        /// The chat.
+        chat: SessionKey,
+        /// Why, as a word: `blocked`, `kicked`, `left`.
+        reason: &'static str,
+        /// Since when, by the platform's clock.
+        at: Millis,
+    },
+    /// It can be sent to, from now on or again.
+    Back {
+        /// The chat.
+        chat: SessionKey,
+        /// Since when, by the platform's clock.
+        at: Millis,
+    },
+    /// It has another id from now on.
+    Moved {
+        /// The chat as it was called.
+        from: SessionKey,
+        /// The chat as it is called.
+        to: SessionKey,
+    },
+}
+
+impl ChatNews {
+    /// A word for logs.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Gone { .. } | Self::Back { .. } => "membership",
+            Self::Moved { .. } => "migration",
+        }
+    }
 }
 
 impl Normalised {

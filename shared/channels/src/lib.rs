@@ -26,12 +26,13 @@ mod json;
 #[cfg(test)]
 mod mutation;
 pub mod outbound;
+mod quote;
 mod secret;
 pub mod slack;
 pub mod telegram;
 pub mod webhook;
 
-pub use ingress::{Arrival, IngressRequest, IngressResponse, Normalised, Refusal};
+pub use ingress::{Arrival, ChatNews, IngressRequest, IngressResponse, Normalised, Refusal};
 pub use outbound::{Handler, Outbound, SendError};
 
 /// Which messages of a chat with several people are for us.

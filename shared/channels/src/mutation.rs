@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use turnlock_domain::envelope::Command;
 
 use crate::ingress::{Normalised, Refusal};
 
@@ -118,11 +119,12 @@ pub(crate) fn check(body: &[u8], result: Result<Normalised, Refusal>) {
             assert!((400..=413).contains(&refusal.status()), "{shown}");
         }
         Ok(Normalised::Event(arrival)) => {
-            assert!(!arrival.event.content.is_empty(), "an event without content: {}", String::from_utf8_lossy(body));
+            let empty = arrival.event.content.is_empty() && arrival.command != Some(Command::Tap);
+            assert!(!empty, "an event without content: {}", String::from_utf8_lossy(body));
             assert!(!arrival.event.event_id.as_str().is_empty() && !arrival.event.chat_id.is_empty());
             assert!(arrival.event.metadata.keys().all(|key| !key.starts_with('_')));
         }
         Ok(Normalised::Unreadable { arrival, .. }) => assert!(arrival.event.content.is_empty()),
-        Ok(Normalised::Ignored { .. } | Normalised::Answer(_)) => {}
+        Ok(Normalised::Ignored { .. } | Normalised::Chat { .. } | Normalised::Answer(_)) => {}
     }
 }

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::event::{EventType, InboundEvent};
+use crate::session::SessionKey;
 use crate::time::Millis;
 
 /// An inbound event with what our own ingress vouches for.
@@ -24,6 +25,9 @@ pub struct Envelope {
     /// How many times an operator has sent it again.
     #[serde(default)]
     pub redrive: u32,
+    /// What the chat was called before it moved: what is remembered of it stands under that name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub former_chat: Option<SessionKey>,
 }
 
 impl Envelope {
@@ -56,6 +60,8 @@ pub enum Command {
     Status,
     /// Say what can be done here.
     Help,
+    /// A button of ours was pressed; which one, the event's metadata says under `tap`.
+    Tap,
     /// A command that this version does not know: it is left to a later version during a rolling deploy.
     #[serde(other)]
     Unknown,

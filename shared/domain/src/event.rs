@@ -14,6 +14,9 @@ use crate::session::{DEFAULT_ACCOUNT, SessionKey};
 /// The version of the contract that this code writes.
 pub const SCHEMA: u32 = 1;
 
+/// The metadata that says which button was pressed, on the press itself and on its answer.
+pub const TAP: &str = "tap";
+
 /// An outside world the agent talks through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +46,13 @@ impl SessionKey {
         Self(key.into())
     }
 
+    /// The last part as it was before it was encoded: the chat's id, in a chat's key.
+    #[must_use]
+    pub fn last_part(&self) -> String {
+        let part = self.0.rsplit(':').next().unwrap_or_default();
+        percent_decode_str(part).decode_utf8_lossy().into_owned()
+    }
+
     /// The key as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -76,6 +83,7 @@ mod tests {
         assert_eq!(SessionKey::new("telegram", "main", "1000001", None).as_str(), "telegram:1000001");
         assert_eq!(SessionKey::new("telegram", "other", "-100", Some("5")).as_str(), "telegram:other:-100:5");
         assert_eq!(SessionKey::new("slack", "main", "T1/C1", Some("1.2")).as_str(), "slack:T1%2FC1:1.2");
+        assert_eq!(SessionKey::new("slack", "main", "T1/C1", None).last_part(), "T1/C1");
     }
 
     #[test]

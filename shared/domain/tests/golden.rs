@@ -131,6 +131,7 @@ fn control_is_nothing_a_payload_can_claim() {
         command: None,
         unattended: false,
         redrive: 0,
+        former_chat: None,
     };
     assert!(envelope.trusted().is_err());
 }

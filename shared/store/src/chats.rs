@@ -26,6 +26,8 @@ pub struct ChatState {
     pub gone: Option<String>,
     /// The chat, by our name for it, that this one moved to.
     pub alias: Option<String>,
+    /// The chat, by our name for it, that moved here: its conversation goes on under that name.
+    pub former: Option<String>,
     /// Who took the last slot.
     slot: Option<String>,
 }
@@ -89,8 +91,8 @@ impl Store {
         self.update(request).await.map(|_| ())
     }
 
-    /// A call that began at `at` was refused because the chat is gone for us (`reason`, never empty). A person who came
-    /// back later than that stays.
+    /// The chat is gone for us (`reason`, never empty): a call that began at `at` was refused, or the platform said so
+    /// then. A person who came back later than that, or at the same time, stays.
     ///
     /// # Errors
     /// [`StoreError`]; marking it again is harmless.
@@ -99,13 +101,15 @@ impl Store {
         let request = self
             .update_item(pk, sk)
             .update_expression("SET gone = :reason, gone_at = :at")
-            .condition_expression("attribute_not_exists(back_at) OR back_at < :at")
+            .condition_expression(
+                "(attribute_not_exists(back_at) OR back_at < :at) AND (attribute_not_exists(gone_at) OR gone_at <= :at)",
+            )
             .expression_attribute_values(":reason", s(reason))
             .expression_attribute_values(":at", ms(at));
         self.update(request).await.map(|_| ())
     }
 
-    /// The chat is there again: somebody wrote in it at `at`.
+    /// The chat is there again: somebody wrote in it at `at`, or let us in. Who left later than that is gone.
     ///
     /// # Errors
     /// [`StoreError`]; clearing it again is harmless.
@@ -114,12 +118,15 @@ impl Store {
         let request = self
             .update_item(pk, sk)
             .update_expression("SET back_at = :at REMOVE gone, gone_at")
-            .condition_expression("attribute_not_exists(back_at) OR back_at < :at")
+            .condition_expression(
+                "(attribute_not_exists(back_at) OR back_at < :at) AND (attribute_not_exists(gone_at) OR gone_at <= :at)",
+            )
             .expression_attribute_values(":at", ms(at));
         self.update(request).await.map(|_| ())
     }
 
-    /// `from` is to be read as `to` from now on (a group that migrated). A chat is no alias of itself.
+    /// `from` is `to` from now on (a group that migrated): what is sent to `from` goes to `to`, and what is said in `to`
+    /// goes on where `from` was. A chat is no alias of itself.
     ///
     /// # Errors
     /// [`StoreError`]; storing it again is harmless.
@@ -127,9 +134,11 @@ impl Store {
         if from == to {
             return Ok(());
         }
-        let (pk, sk) = keys::chat(from);
-        let request =
-            self.update_item(pk, sk).update_expression("SET alias = :to").expression_attribute_values(":to", s(to));
-        self.update(request).await.map(|_| ())
+        let note = |chat, expression, other| {
+            let (pk, sk) = keys::chat(chat);
+            let request = self.update_item(pk, sk).update_expression(expression);
+            self.update(request.expression_attribute_values(":other", s(other)))
+        };
+        tokio::try_join!(note(from, "SET alias = :other", to), note(to, "SET former = :other", from)).map(|_| ())
     }
 }

@@ -280,12 +280,13 @@ fn agent_event(number: u64) -> anyhow::Result<Value> {
         username: "echo_bot".to_owned(),
         groups: Groups::Mention,
     };
-    let normalised = telegram::normalise(&bot, update(number)?.to_string().as_bytes());
+    let normalised = telegram::normalise(&bot, update(number)?.to_string().as_bytes(), Timestamp::now());
     let Ok(Normalised::Event(arrival)) = normalised else { bail!("the recorded update is no event: {normalised:?}") };
     let now = Millis::from(Timestamp::now());
-    let Arrival { event, position, command, unattended } = *arrival;
+    let Arrival { event, position, command, unattended, .. } = *arrival;
     let group = event.session_key().to_string();
-    let envelope = Envelope { event, accepted_at: now, position, command, unattended, redrive: 0 };
+    let envelope =
+        Envelope { event, accepted_at: now, position, command, unattended, redrive: 0, former_chat: None };
     let record = json!({
         "messageId": format!("059f36b4-87a3-44ab-83d2-{number:012}"),
         "receiptHandle": "AQEBwJnKyrHigUMZj6rYigCgxlaS3SLy0a",

@@ -46,6 +46,7 @@ pub async fn cron(
         command: arrival.command,
         unattended: arrival.unattended,
         redrive: 0,
+        former_chat: None,
     };
     let sent = send::inbound(inbound, &envelope).await;
     if let Err(error) = &sent {

@@ -18,6 +18,7 @@
 mod config;
 mod cron;
 mod fresh;
+mod news;
 mod slack;
 mod telegram;
 mod webhook;

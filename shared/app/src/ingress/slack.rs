@@ -38,8 +38,14 @@ impl Ingress {
                 done()
             }
             Ok(Normalised::Ignored { reason, event_id }) => {
+                if reason == slack::UNINSTALLED {
+                    tracing::warn!(account, "Slack says that the app {account} was removed or lost a token");
+                }
                 ignore(Channel::Slack, account, event_id.as_ref(), reason);
                 done()
+            }
+            Ok(Normalised::Chat { event_id, news }) => {
+                self.chat_news((Channel::Slack, account), &event_id, &news).await
             }
             Ok(Normalised::Answer(answer)) => answer,
             Err(refusal) => refuse(Channel::Slack, account, &refusal),

@@ -11,7 +11,7 @@ impl Ingress {
     /// Answers one request of Telegram's to the bot `account`.
     pub async fn telegram(&self, account: &str, request: IngressRequest) -> IngressResponse {
         let Some(route) = self.telegram.get(account) else { return unknown_account(Channel::Telegram) };
-        match telegram::receive(&route.bot, route.secret_token.as_ref(), &request) {
+        match telegram::receive(&route.bot, route.secret_token.as_ref(), &request, self.clock.now()) {
             Ok(Normalised::Event(arrival)) => self.telegram_event(route, traced(*arrival, &request)).await,
             Ok(Normalised::Unreadable { reason, arrival }) => {
                 self.admission.unreadable(&arrival, reason, &route.allow).await;
@@ -20,6 +20,9 @@ impl Ingress {
             Ok(Normalised::Ignored { reason, event_id }) => {
                 ignore(Channel::Telegram, account, event_id.as_ref(), reason);
                 done()
+            }
+            Ok(Normalised::Chat { event_id, news }) => {
+                self.chat_news((Channel::Telegram, account), &event_id, &news).await
             }
             Ok(Normalised::Answer(answer)) => answer,
             Err(refusal) => refuse(Channel::Telegram, account, &refusal),

@@ -22,6 +22,9 @@ impl Ingress {
                 ignore(Channel::Webhook, account, event_id.as_ref(), reason);
                 done()
             }
+            Ok(Normalised::Chat { event_id, news }) => {
+                self.chat_news((Channel::Webhook, account), &event_id, &news).await
+            }
             Ok(Normalised::Answer(answer)) => answer,
             Err(refusal) => refuse(Channel::Webhook, account, &refusal),
         }

@@ -31,11 +31,13 @@ pub(super) struct Context {
     pub(super) journal: Journal,
 }
 
-/// The memory scope of an event: its chat. A thread shares the memory of its chat; another chat never sees it.
+/// The memory scope of an event: its chat, by the name it had first. A thread shares the memory of its chat; another
+/// chat never sees it.
 #[must_use]
-pub fn scope(event: &InboundEvent) -> String {
-    let chat = SessionKey::new(event.channel.as_str(), &event.account, &event.chat_id, None);
-    format!("chat:{chat}")
+pub fn scope(envelope: &Envelope) -> String {
+    let event = &envelope.event;
+    let named = || SessionKey::new(event.channel.as_str(), &event.account, &event.chat_id, None);
+    format!("chat:{}", envelope.former_chat.clone().unwrap_or_else(named))
 }
 
 /// Gathers the context of a turn; the history has been read already, beside the marker.

@@ -221,7 +221,7 @@ impl Agent {
         head: &Head,
         lease: &Lease,
     ) -> Result<Result<CommittedTurn, Unsettled>, StoreError> {
-        let scope = context::scope(&receive.envelope.event);
+        let scope = context::scope(&receive.envelope);
         let scopes = [scope.clone()];
         let (look, history) = tokio::join!(
             self.store.look(&lock.event, &scopes),

@@ -339,6 +339,7 @@ async fn an_event_that_no_queue_takes_is_refused_before_it_is_admitted() {
         command: None,
         unattended: false,
         redrive: 0,
+        former_chat: None,
     };
     assert!(send::inbound(&*kit.inbound, &fits).await.is_err(), "the queue says the same");
 }

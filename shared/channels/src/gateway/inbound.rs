@@ -84,7 +84,7 @@ pub fn normalise(
         trace: trace(headers),
     };
     let position = Position::new(Millis::from(now), fresh_id);
-    let arrival = Box::new(Arrival { event, position, command, unattended: false });
+    let arrival = Box::new(Arrival { event, position, command, unattended: false, can_have_moved: false });
     Ok(ApiMessage { arrival, digest: digest(body), keyed: key.is_some() })
 }
 

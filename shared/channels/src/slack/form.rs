@@ -2,10 +2,11 @@
 //! interaction"). Their signature holds for the raw bytes and is checked before anything is decoded.
 
 use jiff::Timestamp;
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 use turnlock_domain::envelope::Command;
-use turnlock_domain::event::{Channel, ContentBlock, EventType, InboundEvent, SCHEMA};
+use turnlock_domain::event::{Channel, ContentBlock, EventType, InboundEvent, SCHEMA, TAP};
 use turnlock_domain::ids::{EventId, digest};
+use turnlock_domain::session::SessionKey;
 use turnlock_domain::text::{clean, is_blank};
 
 use super::text::readable;
@@ -25,7 +26,7 @@ pub(super) fn normalise(app: &App, body: &[u8], now: Timestamp) -> Result<Normal
         return Ok(Normalised::Answer(IngressResponse::empty(200)));
     }
     if let Some(payload) = form.get("payload") {
-        return interaction(app, payload);
+        return interaction(app, payload, now);
     }
     let id = |name| form.get(name).filter(|id| json::is_id(id));
     match (form.get("command"), id("channel_id"), id("user_id")) {
@@ -36,12 +37,61 @@ pub(super) fn normalise(app: &App, body: &[u8], now: Timestamp) -> Result<Normal
     }
 }
 
-/// A press or a dialog. No card of ours asks for one yet.
-fn interaction(app: &App, payload: &str) -> Result<Normalised, Refusal> {
+/// A pressed button, or something that no message of ours asks for (dialogs, shortcuts).
+fn interaction(app: &App, payload: &str, now: Timestamp) -> Result<Normalised, Refusal> {
     let payload = json::object(payload.as_bytes())?;
+    let team = json::id(&payload, "/team/id").unwrap_or(&app.team_id);
     let id = json::string(&payload, "/actions/0/action_ts").or_else(|| json::string(&payload, "/trigger_id"));
-    let event_id = id.map(|id| EventId::derive("slack", &[&app.app_id, "action", id]));
-    Ok(Normalised::Ignored { reason: "interaction", event_id })
+    let event_id = id.map(|id| EventId::derive("slack", &[&app.app_id, team, "action", id]));
+    if json::string(&payload, "/type") != Some("block_actions") {
+        return Ok(Normalised::Ignored { reason: "interaction", event_id });
+    }
+    Ok(match event_id.as_ref().and_then(|event_id| tap(app, &payload, team, event_id, now)) {
+        Some(arrival) => Normalised::Event(Box::new(arrival)),
+        None => Normalised::Ignored { reason: "incomplete", event_id },
+    })
+}
+
+/// The command in a press of one of our buttons. What Slack gives for an answer of half an hour (`response_url`) stays
+/// out: it is as good as a token.
+fn tap(app: &App, payload: &Value, team: &str, event_id: &EventId, now: Timestamp) -> Option<Arrival> {
+    let place = |name: &str| {
+        let of_container = format!("/container/{name}");
+        json::id(payload, &of_container).map(str::to_owned)
+    };
+    let user = json::id(payload, "/user/id")?;
+    let channel = json::id(payload, "/channel/id").map(str::to_owned).or_else(|| place("channel_id"))?;
+    let data = ["value", "selected_option/value", "action_id"]
+        .iter()
+        .find_map(|name| json::string(payload, &format!("/actions/0/{name}")));
+    let thread = place("thread_ts").or_else(|| json::id(payload, "/message/thread_ts").map(str::to_owned));
+    let chat_id = message::chat_id(app, team, &channel);
+    let session =
+        thread.as_deref().map(|thread| SessionKey::new(Channel::Slack.as_str(), &app.account, &chat_id, Some(thread)));
+    let tap = json::facts([
+        ("data", data.map(|data| json!(data))),
+        ("message_ts", place("message_ts").map(|ts| json!(ts))),
+        ("user", Some(json!(user))),
+    ]);
+    let event = InboundEvent {
+        schema: SCHEMA,
+        event_id: event_id.clone(),
+        event_type: EventType::Control,
+        channel: Channel::Slack,
+        account: app.account.clone(),
+        sender_id: user.to_owned(),
+        chat_id,
+        content: Vec::new(),
+        timestamp: now,
+        reply_to_id: None,
+        thread_id: thread,
+        session_key_override: session,
+        metadata: Map::from_iter([(TAP.to_owned(), Value::Object(tap))]),
+        gateway_metadata: Map::new(),
+        trace: None,
+    };
+    let (position, command) = (message::position(now), Some(Command::Tap));
+    Some(Arrival { event, position, command, unattended: false, can_have_moved: false })
 }
 
 struct Slash<'f> {
@@ -80,7 +130,13 @@ fn slash(app: &App, form: &Fields, body: &[u8], slash: Slash<'_>, now: Timestamp
         gateway_metadata: Map::new(),
         trace: None,
     };
-    Normalised::Event(Box::new(Arrival { event, position: message::position(now), command, unattended: false }))
+    Normalised::Event(Box::new(Arrival {
+        event,
+        position: message::position(now),
+        command,
+        unattended: false,
+        can_have_moved: false,
+    }))
 }
 
 /// The slash command's own name, else its only word; nothing at all asks for help.

@@ -14,8 +14,14 @@ use super::{App, form, message, verify};
 use crate::ingress::{IngressRequest, IngressResponse, Normalised, Refusal, header};
 use crate::json;
 
+/// The reason of news that an operator has to know: the app, or one of its tokens, is not wanted any more.
+pub const UNINSTALLED: &str = "uninstalled";
+
 /// The most bytes of a request that are read: a message's text has 40,000 characters, its blocks repeat it.
 pub const MAX_BODY: usize = 1 << 20;
+
+/// The most bytes of a certificate check.
+const MAX_PROBE: usize = 1024;
 
 /// Checks and normalises one request of Slack's: method, size, signature, body.
 ///
@@ -27,8 +33,14 @@ pub fn receive(
     request: &IngressRequest,
     now: Timestamp,
 ) -> Result<Normalised, Refusal> {
-    // Slack's certificate check of a slash command's address is unsigned and wants nothing but a 200.
-    if request.method == Method::GET && form::is_ssl_check(request.query.as_bytes()) {
+    // Slack's certificate check of a slash command's address is unsigned and wants nothing but a 200: nothing is read of
+    // it, and nothing follows.
+    let probe = match request.method {
+        Method::GET => form::is_ssl_check(request.query.as_bytes()),
+        Method::POST => request.body.len() <= MAX_PROBE && form::is_ssl_check(&request.body),
+        _ => false,
+    };
+    if probe {
         return Ok(Normalised::Answer(IngressResponse::empty(200)));
     }
     request.check(MAX_BODY)?;
@@ -80,7 +92,7 @@ fn event(app: &App, envelope: &Value, request_facts: Map<String, Value>) -> Norm
         Some("agent_session_stopped") => "stopped_generation",
         Some("member_joined_channel" | "member_left_channel") => "membership",
         Some("reaction_added" | "reaction_removed") => "reaction",
-        Some("app_uninstalled" | "tokens_revoked") => "uninstalled",
+        Some("app_uninstalled" | "tokens_revoked") => UNINSTALLED,
         _ => "unknown_event",
     };
     Normalised::Ignored { reason, event_id }

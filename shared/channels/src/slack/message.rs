@@ -5,7 +5,7 @@
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
-use turnlock_domain::envelope::Position;
+use turnlock_domain::envelope::{Command, Position};
 use turnlock_domain::event::{Channel, ContentBlock, ContentType, EventType, InboundEvent, SCHEMA};
 use turnlock_domain::ids::EventId;
 use turnlock_domain::session::SessionKey;
@@ -19,6 +19,9 @@ use crate::{Groups, command, json};
 
 /// The subtypes in which a person speaks; all others tell of edits, deletions, members, topics.
 const SPOKEN: [&str; 3] = ["file_share", "thread_broadcast", "me_message"];
+
+/// The most blocks of one message: Slack takes ten files, and as many may stand in what is passed on.
+const MAX_BLOCKS: usize = 32;
 
 /// Slack's own bot, which has a user id and no bot id.
 const SLACKBOT: &str = "USLACKBOT";
@@ -34,20 +37,23 @@ pub(super) fn normalise(app: &App, envelope: &Value, request_facts: Map<String, 
     let raw = json::string(message.event, "/text").unwrap_or_default();
     let text = readable(raw, &app.bot_user_id);
     let mentioned = text.mentions_us || json::string(message.event, "/type") == Some("app_mention");
-    let directly = message.is_direct() || mentioned;
+    let directly = message.is_direct() || mentioned || message.answers_us(app);
     match app.groups {
         Groups::Never if !message.is_direct() => return Normalised::ignored("groups_off", &message.event_id),
         Groups::Mention if !directly => return Normalised::ignored("not_addressed", &message.event_id),
         Groups::Mention | Groups::Always | Groups::Never => {}
     }
     let text = clean(&text.text);
-    let content: Vec<ContentBlock> =
-        (!is_blank(&text)).then(|| ContentBlock::text(&*text)).into_iter().chain(files(message.event)).collect();
+    let command = command::typed(&text);
+    let own = (!is_blank(&text)).then(|| ContentBlock::text(&*text));
+    let (quotations, their_files) = shared::blocks(message.event, &app.bot_user_id);
+    let files = files(message.event).into_iter().chain(their_files);
+    let content: Vec<ContentBlock> = quotations.into_iter().chain(own).chain(files).take(MAX_BLOCKS).collect();
     match (content.is_empty(), directly) {
-        (false, _) => Normalised::Event(Box::new(message.arrival(app, content, request_facts))),
+        (false, _) => Normalised::Event(Box::new(message.arrival(app, content, command, request_facts))),
         (true, false) => Normalised::ignored("blank", &message.event_id),
         (true, true) => {
-            let arrival = Box::new(message.arrival(app, content, request_facts));
+            let arrival = Box::new(message.arrival(app, content, command, request_facts));
             Normalised::Unreadable { reason: "blank", arrival }
         }
     }
@@ -110,6 +116,11 @@ impl<'e> Message<'e> {
         }
     }
 
+    /// Whether it stands in a thread that a message of ours opened.
+    fn answers_us(&self, app: &App) -> bool {
+        json::string(self.event, "/parent_user_id").is_some_and(|parent| parent == app.bot_user_id)
+    }
+
     fn is_direct(&self) -> bool {
         is_direct(self.channel) || json::string(self.event, "/channel_type") == Some("im")
     }
@@ -120,8 +131,13 @@ impl<'e> Message<'e> {
         if self.is_direct() { thread.filter(|thread| *thread != self.ts) } else { thread.or(Some(self.ts)) }
     }
 
-    fn arrival(&self, app: &App, content: Vec<ContentBlock>, request_facts: Map<String, Value>) -> Arrival {
-        let command = content.first().and_then(|block| command::typed(&block.text));
+    fn arrival(
+        &self,
+        app: &App,
+        content: Vec<ContentBlock>,
+        command: Option<Command>,
+        request_facts: Map<String, Value>,
+    ) -> Arrival {
         let thread = self.thread();
         let session =
             thread.map(|thread| SessionKey::new(Channel::Slack.as_str(), &app.account, &self.chat_id, Some(thread)));
@@ -143,7 +159,7 @@ impl<'e> Message<'e> {
             gateway_metadata: request_facts,
             trace: None,
         };
-        Arrival { event, position: position(self.at), command, unattended: false }
+        Arrival { event, position: position(self.at), command, unattended: false, can_have_moved: false }
     }
 
     fn metadata(&self) -> Map<String, Value> {
@@ -211,3 +227,5 @@ fn file(file: &Value) -> Option<ContentBlock> {
     block.size = json::integer(file, "/size").and_then(|size| u64::try_from(size).ok());
     Some(block)
 }
+
+mod shared;

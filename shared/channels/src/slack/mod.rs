@@ -16,7 +16,7 @@ mod verify;
 pub use client::{Client, DEFAULT_BASE_URL};
 pub(crate) use file::FILE_SCHEME;
 pub use file::Files;
-pub use inbound::{MAX_BODY, normalise, receive};
+pub use inbound::{MAX_BODY, UNINSTALLED, normalise, receive};
 pub use outbound::{MAX_UNITS, render};
 pub use verify::{SIGNATURE_HEADER, TIMESTAMP_HEADER, sign, verify};
 

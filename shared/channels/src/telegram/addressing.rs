@@ -42,9 +42,10 @@ pub(super) fn addressed(bot: &Bot, message: &Message<'_>) -> Result<Addressed, &
     if bot.groups == Groups::Always { Ok(Addressed::ByPolicy) } else { Err("not_addressed") }
 }
 
-/// The command for us that the message begins with. What stands behind it is ignored, as everywhere in Telegram.
+/// The command for us that the message begins with. What stands behind it is ignored, as everywhere in Telegram. What
+/// somebody else wrote and this person passed on commands nothing.
 pub(super) fn command(bot: &Bot, message: &Message<'_>) -> Option<Command> {
-    let leading = Leading::of(message)?;
+    let leading = Leading::of(message).filter(|_| message.value.get("forward_origin").is_none())?;
     if leading.suffix.is_some() && !leading.names(bot) {
         return None;
     }

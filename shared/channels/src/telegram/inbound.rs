@@ -1,9 +1,10 @@
 //! Updates to events (Bot API, "Update").
 //!
 //! An update has one optional field that says what it is; kinds are added to the API every few months. All that are not
-//! messages to us end as [`Normalised::Ignored`] with a reason by name: an answer other than 2xx would make Telegram
+//! messages to us, pressed buttons or news about a chat end as [`Normalised::Ignored`] with a reason by name: an answer other than 2xx would make Telegram
 //! send the update again for a day, and hold back the chat's later ones. Only a body that is no JSON is refused.
 
+use jiff::Timestamp;
 use secrecy::SecretString;
 use serde_json::Value;
 use turnlock_domain::ids::EventId;
@@ -20,12 +21,10 @@ const MESSAGES: [&str; 3] = ["message", "channel_post", "business_message"];
 
 /// The other kinds, and why they start no turn. An edit is recorded by nobody and never answered: Telegram sends edits
 /// for changes that no person sees.
-const OTHERS: [(&str, &str); 24] = [
+const OTHERS: [(&str, &str); 22] = [
     ("edited_message", "edited_message"),
     ("edited_channel_post", "edited_message"),
     ("edited_business_message", "edited_message"),
-    ("my_chat_member", "membership"),
-    ("callback_query", "callback_query"),
     ("business_connection", "business_connection"),
     ("deleted_business_messages", "deleted_messages"),
     ("guest_message", "guest_message"),
@@ -55,17 +54,19 @@ pub fn receive(
     bot: &Bot,
     secret_token: Option<&SecretString>,
     request: &IngressRequest,
+    now: Timestamp,
 ) -> Result<Normalised, Refusal> {
     request.check(MAX_BODY)?;
     verify(secret_token, &request.headers)?;
-    normalise(bot, &request.body)
+    normalise(bot, &request.body, now)
 }
 
-/// Makes the event of a verified update. Its identity is the bot's id and the update's.
+/// Makes the event of a verified update. Its identity is the bot's id and the update's. `now` is the time of what has none
+/// of its own: a pressed button.
 ///
 /// # Errors
 /// [`Refusal::Malformed`] or [`Refusal::Invalid`] when `body` is no JSON object even after repair.
-pub fn normalise(bot: &Bot, body: &[u8]) -> Result<Normalised, Refusal> {
+pub fn normalise(bot: &Bot, body: &[u8], now: Timestamp) -> Result<Normalised, Refusal> {
     let update = json::object(body)?;
     let Some(update_id) = json::integer(&update, "/update_id") else {
         return Ok(Normalised::Ignored { reason: "no_update_id", event_id: None });
@@ -76,6 +77,12 @@ pub fn normalise(bot: &Bot, body: &[u8]) -> Result<Normalised, Refusal> {
             return Ok(message::normalise(bot, &event_id, value));
         }
     }
+    if let Some(query) = update.get("callback_query") {
+        return Ok(callback::normalise(bot, &event_id, query, now));
+    }
+    if let Some(change) = update.get("my_chat_member") {
+        return Ok(membership::normalise(bot, &event_id, change));
+    }
     Ok(Normalised::ignored(reason(&update), &event_id))
 }
 
@@ -83,5 +90,7 @@ fn reason(update: &Value) -> &'static str {
     OTHERS.iter().find(|(kind, _)| update.get(kind).is_some()).map_or("unknown_update", |(_, reason)| *reason)
 }
 
+mod callback;
+mod membership;
 #[cfg(test)]
 mod tests;

@@ -14,7 +14,7 @@ use turnlock_domain::time::Millis;
 
 use super::addressing::{self, Addressed};
 use super::{Bot, media};
-use crate::ingress::{Arrival, Normalised};
+use crate::ingress::{Arrival, ChatNews, Normalised};
 use crate::json;
 
 /// The id of a forum's General topic: the chat itself, in both directions.
@@ -47,6 +47,9 @@ pub(super) struct Message<'u> {
 /// Makes the event of one message.
 pub(super) fn normalise(bot: &Bot, event_id: &EventId, value: &Value) -> Normalised {
     let Some(message) = Message::read(value) else { return Normalised::ignored("incomplete", event_id) };
+    if let Some(news) = message.migration(bot) {
+        return Normalised::Chat { event_id: event_id.clone(), news };
+    }
     if let Some(reason) = message.nobody_speaks(bot) {
         return Normalised::ignored(reason, event_id);
     }
@@ -66,7 +69,7 @@ pub(super) fn normalise(bot: &Bot, event_id: &EventId, value: &Value) -> Normali
 }
 
 impl<'u> Message<'u> {
-    fn read(value: &'u Value) -> Option<Self> {
+    pub(super) fn read(value: &'u Value) -> Option<Self> {
         // Without its connection the answer would go to another chat.
         if value.get("business_connection_id").is_some() && json::id(value, "/business_connection_id").is_none() {
             return None;
@@ -89,9 +92,7 @@ impl<'u> Message<'u> {
         let value = self.value;
         let from = json::integer(value, "/from/id");
         let customer = value.get("business_connection_id").is_none() || from.is_none_or(|from| from == self.chat);
-        if value.get("migrate_to_chat_id").is_some() || value.get("migrate_from_chat_id").is_some() {
-            Some("migration")
-        } else if from == Some(bot.bot_id) || value.get("sender_business_bot").is_some() || !customer {
+        if from == Some(bot.bot_id) || value.get("sender_business_bot").is_some() || !customer {
             // In a business chat the owner's own words arrive too; only the customer is answered.
             Some("own")
         } else if json::flag(value, "/is_automatic_forward") {
@@ -116,7 +117,7 @@ impl<'u> Message<'u> {
     }
 
     /// The chat's id; with the connection in front where we answer on a business account's behalf.
-    fn chat_id(&self) -> String {
+    pub(super) fn chat_id(&self) -> String {
         match json::id(self.value, "/business_connection_id") {
             Some(connection) => format!("{connection}/{}", self.chat),
             None => self.chat.to_string(),
@@ -136,17 +137,35 @@ impl<'u> Message<'u> {
     /// A thread id alone says nothing: groups whose topics are switched off keep theirs, and in General the replies to a
     /// message carry the id of that message. Where a forum's message lacks `is_topic_message`, it is a topic's unless it
     /// is such a reply.
-    fn topic(&self) -> Option<String> {
+    pub(super) fn topic(&self) -> Option<String> {
         let thread = json::integer(self.value, "/message_thread_id")?.to_string();
         let in_forum = json::flag(self.value, "/chat/is_forum") && self.value.get("reply_to_message").is_none();
         let in_topic = json::flag(self.value, "/is_topic_message") || in_forum;
         (in_topic && thread != GENERAL_TOPIC).then_some(thread)
     }
 
+    /// What a group's change into a supergroup says, in the chat that was left and in the one that took its place.
+    fn migration(&self, bot: &Bot) -> Option<ChatNews> {
+        let named = |chat: i64| chat_name(bot, &chat.to_string());
+        let other = |pointer| json::integer(self.value, pointer).map(named);
+        let this = named(self.chat);
+        if let Some(to) = other("/migrate_to_chat_id") {
+            return Some(ChatNews::Moved { from: this, to });
+        }
+        other("/migrate_from_chat_id").map(|from| ChatNews::Moved { from, to: this })
+    }
+
+    /// Whether the chat may have been another one before: every supergroup was a group once, or may have been.
+    pub(super) fn can_have_moved(&self) -> bool {
+        json::string(self.value, "/chat/type") == Some("supergroup")
+    }
+
+    /// What the person says. It is theirs as it stands; what is written for them stands in blocks of its own.
     fn content(&self) -> Vec<ContentBlock> {
         let text = clean(self.text());
         let text = (!is_blank(&text)).then(|| ContentBlock::text(text));
-        text.into_iter().chain(media::blocks(self.value)).collect()
+        let described = media::described(self.value).map(ContentBlock::text);
+        text.into_iter().chain(described).chain(media::blocks(self.value)).collect()
     }
 
     fn why_empty(&self) -> &'static str {
@@ -159,8 +178,11 @@ impl<'u> Message<'u> {
         }
     }
 
-    fn arrival(&self, bot: &Bot, event_id: &EventId, content: Vec<ContentBlock>) -> Arrival {
+    fn arrival(&self, bot: &Bot, event_id: &EventId, mut content: Vec<ContentBlock>) -> Arrival {
         let command = addressing::command(bot, self);
+        if command.is_none() && !content.is_empty() {
+            content.splice(0..0, context::blocks(bot, self.value));
+        }
         let chat_id = self.chat_id();
         let topic = self.topic();
         let session = topic
@@ -189,6 +211,7 @@ impl<'u> Message<'u> {
             position: Position::new(Millis::from(self.at), &self.id.to_string()),
             command,
             unattended: false,
+            can_have_moved: self.can_have_moved(),
         }
     }
 
@@ -208,6 +231,13 @@ impl<'u> Message<'u> {
     }
 }
 
+/// Our name for a chat of the bot's.
+pub(super) fn chat_name(bot: &Bot, chat: &str) -> SessionKey {
+    SessionKey::new(Channel::Telegram.as_str(), &bot.account, chat, None)
+}
+
 fn event_type(command: Option<Command>) -> EventType {
     if command.is_some() { EventType::Control } else { EventType::Message }
 }
+
+mod context;

@@ -84,7 +84,7 @@ pub fn normalise(
         trace: trace(headers),
     };
     let position = Position::new(Millis::from(now), fresh_id);
-    Ok(Normalised::Event(Box::new(Arrival { event, position, command: None, unattended: true })))
+    Ok(Normalised::Event(Box::new(Arrival { event, position, command: None, unattended: true, can_have_moved: false })))
 }
 
 /// What the delivery is recognised by: the signed id, an id in a header, the signed time with the body's digest (two

@@ -43,12 +43,31 @@ async fn a_late_refusal_does_not_undo_a_return() {
 }
 
 #[tokio::test]
-async fn a_chat_that_moved_says_where() {
+async fn a_chat_that_moved_says_where_and_whence() {
     let bench = Bench::new().await;
     assert_eq!(bench.store.chat("telegram:-5").await.unwrap(), None);
     bench.store.alias_chat("telegram:-5", "telegram:-1005").await.unwrap();
     bench.store.alias_chat("telegram:-1005", "telegram:-1005").await.unwrap();
     let alias = bench.store.chat("telegram:-5").await.unwrap().unwrap().alias;
     assert_eq!(alias.as_deref(), Some("telegram:-1005"));
-    assert_eq!(bench.store.chat("telegram:-1005").await.unwrap(), None, "no alias of itself");
+    let there = bench.store.chat("telegram:-1005").await.unwrap().unwrap();
+    assert_eq!((there.former.as_deref(), there.alias), (Some("telegram:-5"), None), "no alias of itself");
+}
+
+/// Both changes carry the platform's time: in whatever order they arrive, the later one counts, and a tie is a return.
+#[tokio::test]
+async fn leaving_and_returning_may_arrive_in_any_order() {
+    let bench = Bench::new().await;
+    let gone = async |chat: &str| bench.store.chat(chat).await.unwrap().and_then(|state| state.gone);
+    bench.store.mark_chat_gone("c", "kicked", NOW + 2 * SECOND).await.unwrap();
+    bench.store.clear_chat_gone("c", NOW + SECOND).await.unwrap();
+    assert_eq!(gone("c").await.as_deref(), Some("kicked"));
+    bench.store.mark_chat_gone("c", "left", NOW).await.unwrap();
+    bench.store.clear_chat_gone("c", NOW + SECOND).await.unwrap();
+    assert_eq!(gone("c").await.as_deref(), Some("kicked"), "an older mark does not make the newer one younger");
+    for _ in 0..2 {
+        bench.store.clear_chat_gone("c", NOW + 2 * SECOND).await.unwrap();
+        bench.store.mark_chat_gone("c", "kicked", NOW + 2 * SECOND).await.unwrap();
+        assert_eq!(gone("c").await, None);
+    }
 }

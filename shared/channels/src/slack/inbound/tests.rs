@@ -35,6 +35,11 @@ fixtures!(
     "app_rate_limited.json",
     "slash_command.form",
     "block_actions.form",
+    "forwarded_message.json",
+    "reply_to_our_thread.json",
+    "app_uninstalled.json",
+    "tokens_revoked.json",
+    "view_submission.form",
 );
 
 fn app() -> App {
@@ -76,6 +81,7 @@ fn reason(normalised: &Normalised) -> &'static str {
     match normalised {
         Normalised::Event(_) => "event",
         Normalised::Unreadable { reason, .. } | Normalised::Ignored { reason, .. } => reason,
+        Normalised::Chat { news, .. } => news.reason(),
         Normalised::Answer(_) => "answer",
     }
 }
@@ -116,7 +122,12 @@ fn every_fixture_becomes_what_it_is() {
         ("app_home_opened.json", "app_home_opened"),
         ("app_rate_limited.json", "app_rate_limited"),
         ("slash_command.form", "event"),
-        ("block_actions.form", "interaction"),
+        ("block_actions.form", "event"),
+        ("forwarded_message.json", "event"),
+        ("reply_to_our_thread.json", "event"),
+        ("app_uninstalled.json", "uninstalled"),
+        ("tokens_revoked.json", "uninstalled"),
+        ("view_submission.form", "interaction"),
     ];
     let got: Vec<_> = FIXTURES.iter().map(|(name, _)| (*name, reason(&of(name)))).collect();
     assert_eq!(got, wanted);
@@ -281,7 +292,7 @@ fn sl_sig_base64() {
     let mut headers = sign(&secret, now(), body.as_bytes());
     headers.insert("content-type", "application/x-www-form-urlencoded".parse().unwrap());
     let request = IngressRequest::post("/slack/main", headers, body);
-    assert_eq!(reason(&receive(&app(), Some(&secret), &request, now()).unwrap()), "interaction");
+    assert_eq!(reason(&receive(&app(), Some(&secret), &request, now()).unwrap()), "incomplete");
     let encoded = IngressRequest { body: "cGF5bG9hZD0".into(), ..request };
     assert_eq!(receive(&app(), Some(&secret), &encoded, now()), Err(Refusal::BadSignature));
 }
@@ -294,45 +305,6 @@ fn sl_sig_authorizer() {
     let headers = sign(&secret, now(), b"{}");
     let request = IngressRequest::post("/slack/main", headers, fixture("dm.json"));
     assert_eq!(receive(&app(), Some(&secret), &request, now()), Err(Refusal::BadSignature));
-}
-
-/// No card of ours has buttons yet: a press is known by its identity and starts nothing.
-#[test]
-fn a_press_is_recognised_and_ignored_for_now() {
-    let wanted = EventId::derive("slack", &["A0APP", "action", "1760000120.123456"]);
-    assert_eq!(of("block_actions.form"), Normalised::ignored("interaction", &wanted));
-}
-
-#[test]
-fn commands_come_as_slash_commands_and_as_text() {
-    let slash = |command: &str, text: &str| {
-        let form = form_urlencoded::Serializer::new(String::new())
-            .extend_pairs([("command", command), ("text", text), ("channel_id", "D0DM"), ("user_id", "U0USER")])
-            .append_pair("trigger_id", "1.2.3")
-            .finish();
-        arrival(normalised(&app(), form.as_bytes()).unwrap())
-    };
-    let table = [
-        ("/stop", "", Some(Command::Stop), "/stop"),
-        ("/new", "now", Some(Command::New), "now"),
-        ("/echo", "stop", Some(Command::Stop), "stop"),
-        ("/echo", " Status ", Some(Command::Status), "Status"),
-        ("/echo", "", Some(Command::Help), "/echo"),
-        ("/echo", "stop the music", None, "stop the music"),
-    ];
-    for (command, text, wanted, said) in table {
-        let arrival = slash(command, text);
-        assert_eq!((arrival.command, arrival.event.text().as_str()), (wanted, said), "{command} {text}");
-        assert_eq!(arrival.event.event_type == EventType::Control, wanted.is_some());
-    }
-    for (extra, wanted) in [
-        (json!({ "channel": "D0DM", "channel_type": "im", "text": "/stop" }), Some(Command::Stop)),
-        (json!({ "text": "<@U0BOT> /new" }), Some(Command::New)),
-        (json!({ "text": "<@U0BOT> help" }), None),
-    ] {
-        assert_eq!(arrival(of_event(&extra)).command, wanted, "{extra}");
-    }
-    assert_eq!(arrival(of("slash_command.form")).event.text(), "what is 2 < 3?");
 }
 
 #[test]
@@ -372,16 +344,6 @@ fn odd_requests_are_typed() {
     }
 }
 
-#[test]
-fn the_certificate_check_needs_no_signature_and_reveals_nothing() {
-    let mut probe = IngressRequest::post("/slack/main", HeaderMap::new(), "");
-    probe.method = Method::GET;
-    probe.query = "ssl_check=1&token=x".to_owned();
-    assert_eq!(receive(&app(), None, &probe, now()), Ok(Normalised::Answer(IngressResponse::empty(200))));
-    probe.query.clear();
-    assert_eq!(receive(&app(), None, &probe, now()), Err(Refusal::MethodNotAllowed));
-}
-
 proptest::proptest! {
     #[test]
     fn no_mutation_panics_or_is_quoted(
@@ -391,3 +353,6 @@ proptest::proptest! {
         crate::mutation::check(&body, normalised(&app(), &body));
     }
 }
+
+mod forms;
+mod shared;

@@ -43,7 +43,23 @@ fixtures!(
     "message_reaction",
     "automatic_forward",
     "invisible_text",
+    "reply_with_quote",
+    "external_reply",
+    "forwarded_hidden",
+    "venue",
+    "contact",
+    "poll_message",
+    "dice",
+    "story",
+    "my_chat_member_back",
+    "migrate_from",
+    "callback_inline",
+    "callback_topic_inaccessible",
 );
+
+fn now() -> Timestamp {
+    Timestamp::from_second(1_760_000_200).unwrap()
+}
 
 pub(crate) fn bot() -> Bot {
     Bot { account: "main".to_owned(), bot_id: 1, username: "echo_bot".to_owned(), groups: Groups::Mention }
@@ -54,11 +70,11 @@ fn fixture(name: &str) -> &'static str {
 }
 
 fn of(name: &str) -> Normalised {
-    normalise(&bot(), fixture(name).as_bytes()).unwrap()
+    normalise(&bot(), fixture(name).as_bytes(), now()).unwrap()
 }
 
 fn of_update(update: &Value) -> Normalised {
-    normalise(&bot(), update.to_string().as_bytes()).unwrap()
+    normalise(&bot(), update.to_string().as_bytes(), now()).unwrap()
 }
 
 fn arrival(normalised: Normalised) -> Arrival {
@@ -72,6 +88,7 @@ fn reason(normalised: &Normalised) -> &'static str {
     match normalised {
         Normalised::Event(_) => "event",
         Normalised::Unreadable { reason, .. } | Normalised::Ignored { reason, .. } => reason,
+        Normalised::Chat { news, .. } => news.reason(),
         Normalised::Answer(_) => "answer",
     }
 }
@@ -111,7 +128,7 @@ fn every_fixture_becomes_what_it_is() {
         ("document", "event"),
         ("voice", "event"),
         ("animation", "event"),
-        ("sticker", "unsupported_content"),
+        ("sticker", "event"),
         ("forum_topic", "event"),
         ("forum_general_reply", "event"),
         ("channel_post", "event"),
@@ -122,10 +139,22 @@ fn every_fixture_becomes_what_it_is() {
         ("my_chat_member_kicked", "membership"),
         ("migrate_to", "migration"),
         ("new_chat_members", "not_addressed"),
-        ("callback_query", "callback_query"),
+        ("callback_query", "event"),
         ("message_reaction", "reaction"),
         ("automatic_forward", "automatic_forward"),
         ("invisible_text", "blank"),
+        ("reply_with_quote", "event"),
+        ("external_reply", "event"),
+        ("forwarded_hidden", "event"),
+        ("venue", "event"),
+        ("contact", "event"),
+        ("poll_message", "event"),
+        ("dice", "event"),
+        ("story", "unsupported_content"),
+        ("my_chat_member_back", "membership"),
+        ("migrate_from", "migration"),
+        ("callback_inline", "event"),
+        ("callback_topic_inaccessible", "event"),
     ];
     let got: Vec<_> = FIXTURES.iter().map(|(name, _)| (*name, reason(&of(name)))).collect();
     assert_eq!(got, wanted);
@@ -212,62 +241,17 @@ fn commands_are_control_and_say_whose_they_are() {
 #[test]
 fn the_group_policy_holds_for_groups_only() {
     let chatter = message(&json!({ "text": "lunch?" }));
-    let sticker = message(&json!({ "sticker": { "file_id": "S" } }));
-    for (groups, of_chatter, of_sticker) in [
+    let story = message(&json!({ "story": { "id": 3 } }));
+    for (groups, of_chatter, of_story) in [
         (Groups::Mention, "not_addressed", "not_addressed"),
         (Groups::Always, "event", "unsupported_content"),
         (Groups::Never, "groups_off", "groups_off"),
     ] {
         let bot = Bot { groups, ..bot() };
-        let of = |update: &Value| normalise(&bot, update.to_string().as_bytes()).unwrap();
-        assert_eq!((reason(&of(&chatter)), reason(&of(&sticker))), (of_chatter, of_sticker));
-        assert!(matches!(of(&sticker), Normalised::Ignored { .. }), "nobody asked us about the sticker");
+        let of = |update: &Value| normalise(&bot, update.to_string().as_bytes(), now()).unwrap();
+        assert_eq!((reason(&of(&chatter)), reason(&of(&story))), (of_chatter, of_story));
+        assert!(matches!(of(&story), Normalised::Ignored { .. }), "nobody asked us about the story");
         assert_eq!(reason(&of(&private("hi"))), "event");
-    }
-}
-
-/// Case tg-mention-substring: only entities of the server's count.
-#[test]
-fn tg_mention_substring() {
-    let bot = Bot { username: "helper".to_owned(), ..bot() };
-    for text in ["hey @helperbot2 can you look?", "write to someone@helperdesk.example", "@helper without an entity"] {
-        let update = message(&json!({ "text": text })).to_string();
-        assert_eq!(reason(&normalise(&bot, update.as_bytes()).unwrap()), "not_addressed", "{text}");
-    }
-    let other =
-        message(&json!({ "text": "hey @helperbot2", "entities": [{ "type": "mention", "offset": 4, "length": 11 }] }));
-    assert_eq!(reason(&normalise(&bot, other.to_string().as_bytes()).unwrap()), "not_addressed");
-}
-
-/// Case tg-mention-caption: a caption has its own entities.
-#[test]
-fn tg_mention_caption() {
-    let update = message(&json!({
-        "photo": [{ "file_id": "P", "file_unique_id": "p", "width": 1, "height": 1 }],
-        "caption": "@echo_bot what is it",
-        "caption_entities": [{ "type": "mention", "offset": 0, "length": 9 }],
-    }));
-    let event = arrival(of_update(&update)).event;
-    assert_eq!((event.text().as_str(), event.media_urls()), ("@echo_bot what is it", vec!["telegram-file:P"]));
-}
-
-/// Case tg-mention-emoji-silent: offsets count UTF-16 units, names have no case.
-#[test]
-fn tg_mention_emoji_silent() {
-    let update = message(&json!({
-        "text": "🎉🎉 @Echo_Bot go",
-        "entities": [{ "type": "mention", "offset": 5, "length": 9 }],
-    }));
-    assert_eq!(arrival(of_update(&update)).event.text(), "🎉🎉 @Echo_Bot go");
-}
-
-#[test]
-fn entities_that_do_not_fit_the_text_are_no_mentions() {
-    for (offset, length) in [(-1, 9), (0, -1), (0, 900), (i64::MAX, i64::MAX), (1, 9)] {
-        let update = message(&json!({
-            "text": "@echo_bot", "entities": [{ "type": "mention", "offset": offset, "length": length }],
-        }));
-        assert_eq!(reason(&of_update(&update)), "not_addressed");
     }
 }
 
@@ -322,58 +306,14 @@ fn tg_dup_slow() {
     let first = arrival(of("private_text"));
     assert_eq!(first, arrival(of("private_text")));
     let other = Bot { bot_id: 2, ..bot() };
-    let second = arrival(normalise(&other, fixture("private_text").as_bytes()).unwrap());
+    let second = arrival(normalise(&other, fixture("private_text").as_bytes(), now()).unwrap());
     assert_ne!(first.event.event_id, second.event.event_id);
 }
 
-/// Case tg-removed-from-group: known by name and identity, and no turn.
-#[test]
-fn tg_removed_from_group() {
-    let wanted = Normalised::ignored("membership", &EventId::from_stored("telegram:1:900021"));
-    assert_eq!(of("my_chat_member_kicked"), wanted);
-}
-
-/// Case tg-topic-general (inbound half): General is the chat itself.
-#[test]
-fn tg_topic_general() {
-    let update = message(&json!({
-        "chat": { "id": -1001000000001_i64, "type": "supergroup", "title": "Lab", "is_forum": true },
-        "text": "@echo_bot hi", "entities": [{ "type": "mention", "offset": 0, "length": 9 }], "message_thread_id": 1,
-    }));
-    let event = arrival(of_update(&update)).event;
-    assert_eq!((&event.thread_id, event.session_key().as_str()), (&None, "telegram:-1001000000001"));
-    let reply = arrival(of("forum_general_reply")).event;
-    assert_eq!((&reply.thread_id, reply.session_key().as_str()), (&None, "telegram:-1001000000001"));
-}
-
-/// Case tg-topic-turned-off: a thread id without a forum or a topic is left over.
-#[test]
-fn tg_topic_turned_off() {
-    let update = message(&json!({
-        "text": "@echo_bot hello", "entities": [{ "type": "mention", "offset": 0, "length": 9 }],
-        "message_thread_id": 42,
-    }));
-    let event = arrival(of_update(&update)).event;
-    assert_eq!((&event.thread_id, event.session_key().as_str()), (&None, "telegram:-1001000000001"));
-}
-
-#[test]
-fn a_topic_and_a_business_connection_are_sessions_of_their_own() {
-    let topic = arrival(of("forum_topic")).event;
-    assert_eq!(topic.thread_id.as_deref(), Some("5"));
-    assert_eq!(topic.session_key().as_str(), "telegram:-1001000000001:5");
-    let business = arrival(of("business_message")).event;
-    assert_eq!(business.chat_id, "bc77Conn/1000002");
-    assert_eq!(business.session_key().as_str(), "telegram:bc77Conn%2F1000002");
-    let other = Bot { account: "other".to_owned(), ..bot() };
-    let topic = arrival(normalise(&other, fixture("forum_topic").as_bytes()).unwrap()).event;
-    assert_eq!(topic.session_key().as_str(), "telegram:other:-1001000000001:5");
-}
-
-/// A person who sends only invisible characters, or a sticker, waits for an answer and gets one without a turn.
+/// A person who sends only invisible characters, or a story, waits for an answer and gets one without a turn.
 #[test]
 fn what_cannot_be_read_is_answered_by_a_sentence() {
-    for name in ["invisible_text", "sticker"] {
+    for name in ["invisible_text", "story"] {
         match of(name) {
             Normalised::Unreadable { arrival, .. } => {
                 assert_eq!((arrival.event.content.len(), arrival.event.chat_id.as_str()), (0, "1000001"));
@@ -387,7 +327,7 @@ fn what_cannot_be_read_is_answered_by_a_sentence() {
 #[test]
 fn un_lone_surrogate_json() {
     let body = br#"{"update_id":7001,"message":{"message_id":1,"date":1760000000,"chat":{"id":1,"type":"private"},"text":"hi \ud83d"}}"#;
-    let event = arrival(normalise(&bot(), body).unwrap()).event;
+    let event = arrival(normalise(&bot(), body, now()).unwrap()).event;
     assert_eq!((event.text().as_str(), event.sender_id.as_str()), ("hi \u{fffd}", "1"));
 }
 
@@ -395,13 +335,13 @@ fn un_lone_surrogate_json() {
 #[test]
 fn un_pair_decoded_apart() {
     let body = br#"{"update_id":7001,"message":{"message_id":1,"date":1760000000,"chat":{"id":1,"type":"private"},"text":"\ud83c\udf78"}}"#;
-    assert_eq!(arrival(normalise(&bot(), body).unwrap()).event.text(), "\u{1f378}");
+    assert_eq!(arrival(normalise(&bot(), body, now()).unwrap()).event.text(), "\u{1f378}");
 }
 
 #[test]
 fn a_body_that_is_no_json_object_is_refused_without_being_quoted() {
     for body in ["", "hunter2", "{\"update_id\": hunter2}", "[\"hunter2\"]", "\"hunter2\""] {
-        let refusal = normalise(&bot(), body.as_bytes()).unwrap_err();
+        let refusal = normalise(&bot(), body.as_bytes(), now()).unwrap_err();
         assert_eq!(refusal.status(), 400);
         assert!(!format!("{refusal} {refusal:?}").contains("hunter2"), "{refusal}");
     }
@@ -415,9 +355,9 @@ fn se_tg_forged_chat() {
     }});
     let secret = SecretString::from("hook-token");
     let unsigned = IngressRequest::post("/telegram/main", http::HeaderMap::new(), body.to_string());
-    assert_eq!(receive(&bot(), Some(&secret), &unsigned), Err(Refusal::BadSignature));
+    assert_eq!(receive(&bot(), Some(&secret), &unsigned, now()), Err(Refusal::BadSignature));
     let signed = IngressRequest::post("/telegram/main", crate::telegram::sign_headers(&secret), body.to_string());
-    assert!(matches!(receive(&bot(), Some(&secret), &signed), Ok(Normalised::Event(_))));
+    assert!(matches!(receive(&bot(), Some(&secret), &signed, now()), Ok(Normalised::Event(_))));
 }
 
 #[test]
@@ -438,6 +378,11 @@ proptest::proptest! {
         which in 0..FIXTURES.len(), mutation in crate::mutation::strategy(),
     ) {
         let body = mutation.apply(FIXTURES[which].1.as_bytes());
-        crate::mutation::check(&body, normalise(&bot(), &body));
+        crate::mutation::check(&body, normalise(&bot(), &body, now()));
     }
 }
+
+mod addressing;
+mod chats;
+mod context;
+mod topics;

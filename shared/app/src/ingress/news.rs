@@ -1,0 +1,49 @@
+//! What a platform says about a chat itself: it is gone, it is back, it has another id. No turn; delivery and the next
+//! message find it in the table. Telling it again changes nothing, and what crosses on the way is put right by its time.
+
+use std::time::Duration;
+
+use tokio::time::timeout;
+use turnlock_channels::{ChatNews, IngressResponse};
+use turnlock_domain::event::Channel;
+use turnlock_domain::ids::EventId;
+use turnlock_store::StoreError;
+
+use super::{Ingress, done, ignore, later};
+use crate::admit::{BUSY_RETRY, chain};
+
+/// How long the table may take.
+const NOTED_WITHIN: Duration = Duration::from_secs(5);
+
+impl Ingress {
+    /// Notes `news`. Where the table cannot be reached the platform is asked to send it again: a message that comes
+    /// after a move must find where its conversation was.
+    pub(super) async fn chat_news(
+        &self,
+        (channel, account): (Channel, &str),
+        event_id: &EventId,
+        news: &ChatNews,
+    ) -> IngressResponse {
+        match timeout(NOTED_WITHIN, self.note(news)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) if !matches!(error, StoreError::Unavailable { .. }) => {
+                tracing::error!(%event_id, error = chain(&error), "what {event_id} says of its chat was not noted");
+            }
+            Ok(Err(_)) | Err(_) => {
+                tracing::warn!(%event_id, "what {event_id} says of its chat was not noted: it has to come again");
+                return later(503, "busy", BUSY_RETRY);
+            }
+        }
+        ignore(channel, account, Some(event_id), news.reason());
+        done()
+    }
+
+    async fn note(&self, news: &ChatNews) -> Result<(), StoreError> {
+        let store = &self.admission.store;
+        match news {
+            ChatNews::Gone { chat, reason, at } => store.mark_chat_gone(chat.as_str(), reason, *at).await,
+            ChatNews::Back { chat, at } => store.clear_chat_gone(chat.as_str(), *at).await,
+            ChatNews::Moved { from, to } => store.alias_chat(from.as_str(), to.as_str()).await,
+        }
+    }
+}
