@@ -125,7 +125,7 @@ impl Answers {
     pub(super) fn held(&mut self, call: &Call, now: Millis) -> Option<Reply> {
         self.holds.retain(|_, until| *until > now);
         let until = self.holds.get(&hold_key(call)?)?;
-        Some(limited(call.channel, until.since(now).as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX)))
+        Some(limited(call.channel, until.since(now)))
     }
 
     /// Remembers a 429.
@@ -151,8 +151,9 @@ fn hold_key(call: &Call) -> Option<(Channel, String, String, String)> {
     Some((call.channel, call.account.clone(), call.chat.clone()?, method))
 }
 
-/// A 429 in the platform's own words.
-pub(super) fn limited(channel: Channel, seconds: u64) -> Reply {
+/// A 429 in the platform's own words; a wait is named in whole seconds.
+pub(super) fn limited(channel: Channel, wait: Duration) -> Reply {
+    let seconds = u64::try_from(wait.as_millis().div_ceil(1000)).unwrap_or(u64::MAX);
     let body = match channel {
         Channel::Telegram => json!({
             "ok": false,
@@ -175,7 +176,7 @@ pub(super) fn failed(channel: Channel, status: u16) -> Reply {
     let reason = http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
     let reason = reason.unwrap_or("Error");
     match channel {
-        _ if status == 429 => limited(channel, 1),
+        _ if status == 429 => limited(channel, Duration::from_secs(1)),
         Channel::Telegram => {
             Reply::json(status, &json!({ "ok": false, "error_code": status, "description": reason }), false)
         }
@@ -229,7 +230,7 @@ mod tests {
     #[test]
     fn a_429_holds_for_its_chat_until_it_is_over() {
         let mut answers = Answers::default();
-        let reply = limited(Channel::Telegram, 30);
+        let reply = limited(Channel::Telegram, Duration::from_secs(30));
         answers.hold(&call("sendMessage", "1"), &reply, Millis(0));
         let left = |answers: &mut Answers, chat: &str, now: i64| {
             answers.held(&call("editMessageText", chat), Millis(now)).and_then(|reply| reply.retry_after())

@@ -8,11 +8,13 @@
 //! | module | holds |
 //! |---|---|
 //! | [`chats`] | what readers see |
-//! | [`answers`] | scripted answers and rate limits |
+//! | [`answers`] | scripted answers, and how long a 429 holds |
+//! | [`budgets`] | how many calls a platform takes in how long |
 //! | [`telegram`], [`slack`], [`webhook`] | a platform's rules each |
 
 mod accounts;
 pub mod answers;
+mod budgets;
 pub mod chats;
 pub mod slack;
 pub mod telegram;
@@ -39,7 +41,8 @@ pub use self::slack::SlackApp;
 pub use self::telegram::TelegramBot;
 pub use self::webhook::WebhookReceiver;
 
-use self::answers::{Answers, Call, Reply, failed};
+use self::answers::{Answers, Call, Reply, failed, limited};
+use self::budgets::{Budgets, Limit};
 use self::chats::Chats;
 use self::slack::{Rung, Slack};
 use self::telegram::Telegram;
@@ -93,10 +96,24 @@ struct State {
     telegram: Telegram,
     slack: Slack,
     webhook: Webhook,
-    answers: Answers,
+    script: Script,
     chats: Chats,
     calls: VecDeque<PlatformCall>,
     pings: VecDeque<Ping>,
+}
+
+/// What is answered without looking at what is asked.
+#[derive(Debug)]
+struct Script {
+    answers: Answers,
+    /// None = calls are not counted.
+    budgets: Option<Budgets>,
+}
+
+impl Default for Script {
+    fn default() -> Self {
+        Self { answers: Answers::default(), budgets: Some(Budgets::default()) }
+    }
 }
 
 /// What a caller gets, and when.
@@ -116,6 +133,13 @@ impl FakePlatforms {
         platforms
     }
 
+    /// The same without limits on how often they are called: to measure what else takes time.
+    #[must_use]
+    pub fn without_budgets(self) -> Self {
+        self.state().script.budgets = None;
+        self
+    }
+
     /// Replaces what the platforms know of us; chats stay.
     pub fn set_accounts(&self, accounts: Accounts) {
         let mut state = self.state();
@@ -126,7 +150,7 @@ impl FakePlatforms {
 
     /// Adds a line to the script. The first line that fits a call, and has times left, answers it.
     pub fn script(&self, line: ScriptedAnswer) {
-        self.state().answers.push(line);
+        self.state().script.answers.push(line);
     }
 
     /// Puts a file behind a reference: a Telegram `file_id`, a Slack file id.
@@ -140,11 +164,13 @@ impl FakePlatforms {
     }
 
     /// Takes notice of what a platform sends us: its chat and message exist from now on, a pressed button waits for its
-    /// answer. Of other platforms than Telegram there is nothing to know.
+    /// answer. Of other platforms than Telegram and Slack there is nothing to know.
     pub fn note(&self, channel: Channel, account: &str, payload: &Value) {
-        if channel == Channel::Telegram {
-            let state = &mut *self.state();
-            state.telegram.note(account, payload, &mut state.chats);
+        let state = &mut *self.state();
+        match channel {
+            Channel::Telegram => state.telegram.note(account, payload, &mut state.chats),
+            Channel::Slack => state.slack.note(account, payload, &mut state.chats),
+            Channel::Webhook | Channel::Gateway | Channel::Cron | Channel::Cli | Channel::Unknown => {}
         }
     }
 
@@ -219,19 +245,22 @@ impl State {
             Channel::Telegram => {
                 let (call, address) = self.telegram.call(request);
                 let (telegram, chats) = (&mut self.telegram, &mut self.chats);
-                let outcome = said(&mut self.answers, &call, now, |call| telegram.apply(call, &address, chats, now));
+                let limits = telegram::limits(&call, chats);
+                let outcome = self.script.said(&call, &limits, now, |call| telegram.apply(call, &address, chats, now));
                 (call, outcome)
             }
             Channel::Slack => {
                 let call = self.slack.call(request);
                 let (slack, chats, rung) = (&mut self.slack, &mut self.chats, &mut rung);
-                let outcome = said(&mut self.answers, &call, now, |call| slack.apply(call, request, chats, rung, now));
+                let limits = slack.limits(&call, request);
+                let outcome =
+                    self.script.said(&call, &limits, now, |call| slack.apply(call, request, chats, rung, now));
                 (call, outcome)
             }
             Channel::Webhook | Channel::Gateway | Channel::Cron | Channel::Cli | Channel::Unknown => {
                 let call = self.webhook.call(request);
                 let (webhook, chats) = (&self.webhook, &mut self.chats);
-                let outcome = said(&mut self.answers, &call, now, |call| webhook.apply(call, request, chats, now));
+                let outcome = self.script.said(&call, &[], now, |call| webhook.apply(call, request, chats, now));
                 (call, outcome)
             }
         };
@@ -244,29 +273,43 @@ impl State {
     }
 }
 
-/// What is answered: a rate limit that still holds, a line of the script, or what the platform itself says.
-fn said(answers: &mut Answers, call: &Call, now: Millis, apply: impl FnOnce(&Call) -> Reply) -> Outcome {
-    if let Some(reply) = answers.held(call, now) {
-        return Outcome { reply, delay: Duration::ZERO, arrives: true };
-    }
-    let answer = answers.take(call).unwrap_or_default();
-    let mut reply = if answer.is_applied() {
-        let own = apply(call);
-        match answer.status {
-            Some(status) if status != own.status => Reply { applied: own.applied, ..failed(call.channel, status) },
-            _ => own,
+impl Script {
+    /// What is answered: a 429 that still holds, a line of the script, a 429 for a budget that is spent, or what the
+    /// platform itself says. Who scripts an answer gets it; it is counted all the same, if the call takes effect.
+    fn said(&mut self, call: &Call, limits: &[Limit], now: Millis, apply: impl FnOnce(&Call) -> Reply) -> Outcome {
+        let at_once = |reply| Outcome { reply, delay: Duration::ZERO, arrives: true };
+        if let Some(reply) = self.answers.held(call, now) {
+            return at_once(reply);
         }
-    } else {
-        failed(call.channel, answer.status.unwrap_or(500))
-    };
-    if let Some(body) = answer.body {
-        // A body of its own means what it says, also about how long to wait.
-        reply.headers.remove("retry-after");
-        reply.body = body;
+        let scripted = self.answers.take(call);
+        let wait = self.budgets.as_ref().and_then(|budgets| budgets.wait(call.channel, limits, now));
+        if let (None, Some(wait)) = (&scripted, wait) {
+            let reply = limited(call.channel, wait);
+            self.answers.hold(call, &reply, now);
+            return at_once(reply);
+        }
+        let answer = scripted.unwrap_or_default();
+        let mut reply = if answer.is_applied() {
+            if let Some(budgets) = &mut self.budgets {
+                budgets.spend(call.channel, limits, now);
+            }
+            let own = apply(call);
+            match answer.status {
+                Some(status) if status != own.status => Reply { applied: own.applied, ..failed(call.channel, status) },
+                _ => own,
+            }
+        } else {
+            failed(call.channel, answer.status.unwrap_or(500))
+        };
+        if let Some(body) = answer.body {
+            // A body of its own means what it says, also about how long to wait.
+            reply.headers.remove("retry-after");
+            reply.body = body;
+        }
+        reply.headers.extend(answer.headers);
+        self.answers.hold(call, &reply, now);
+        Outcome { reply, delay: answer.delay, arrives: !answer.timeout }
     }
-    reply.headers.extend(answer.headers);
-    answers.hold(call, &reply, now);
-    Outcome { reply, delay: answer.delay, arrives: !answer.timeout }
 }
 
 fn record(call: Call, outcome: &Outcome, now: Millis) -> PlatformCall {

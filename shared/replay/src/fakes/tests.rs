@@ -74,6 +74,111 @@ async fn a_429_holds_for_its_chat_alone() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_chat_takes_a_burst_and_then_one_a_second() {
+    let platforms = platforms();
+    for _ in 0..5 {
+        assert_eq!(status(&platforms, 1).await, Some(200));
+    }
+    assert_eq!((status(&platforms, 1).await, status(&platforms, 2).await), (Some(429), Some(200)));
+    let refused = platforms.calls()[5].result.clone();
+    assert_eq!(refused["description"], "Too Many Requests: retry after 5");
+    assert_eq!(refused["parameters"]["retry_after"], 5);
+    sleep(Duration::from_secs(5)).await;
+    for _ in 0..60 {
+        assert_eq!(status(&platforms, 1).await, Some(200));
+        sleep(Duration::from_secs(1)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_group_takes_twenty_a_minute_in_all_its_topics() {
+    let platforms = platforms();
+    let mut answers = Vec::new();
+    for _ in 0..22 {
+        answers.push(status(&platforms, -100).await);
+        sleep(Duration::from_secs(2)).await;
+    }
+    assert_eq!(answers.iter().filter(|status| **status == Some(200)).count(), 20);
+    assert_eq!(platforms.calls()[20].result["parameters"]["retry_after"], 20);
+    sleep(Duration::from_secs(16)).await;
+    assert_eq!(status(&platforms, -100).await, Some(200));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bot_takes_thirty_a_second_over_all_chats() {
+    let platforms = platforms();
+    for chat in 1..=30 {
+        assert_eq!(status(&platforms, chat).await, Some(200));
+    }
+    assert_eq!(status(&platforms, 31).await, Some(429));
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(status(&platforms, 31).await, Some(200));
+    let platforms = self::platforms().without_budgets();
+    for _ in 0..100 {
+        assert_eq!(status(&platforms, 1).await, Some(200));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scripted_answer_comes_whatever_was_spent_and_counts() {
+    let platforms = platforms();
+    script(&platforms, Some(6), Answer { delay: Duration::from_millis(1), ..Answer::default() });
+    for _ in 0..6 {
+        assert_eq!(status(&platforms, 1).await, Some(200));
+    }
+    assert_eq!(status(&platforms, 1).await, Some(429));
+    script(&platforms, None, Answer { status: Some(500), ..Answer::default() });
+    for _ in 0..9 {
+        assert_eq!(status(&platforms, 2).await, Some(500));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn slack_limits_a_method_in_a_workspace() {
+    let app = SlackApp {
+        app_id: "A0APP".into(),
+        team_id: "T0TEAM".into(),
+        bot_user_id: "U0BOT".into(),
+        bot_id: "B0BOT".into(),
+        token: None,
+        other_teams: BTreeMap::new(),
+    };
+    let accounts = Accounts { slack: [("main".to_owned(), app)].into(), ..Accounts::default() };
+    let platforms = FakePlatforms::new(Clock::starting_at(Timestamp::UNIX_EPOCH), accounts);
+    let call = |method: &str, channel: &str, ts: &Value| {
+        let body = json!({ "channel": channel, "text": format!("at {:?}", Instant::now()), "ts": ts });
+        let request = PlatformRequest {
+            channel: Channel::Slack,
+            url: format!("https://slack.com/api/{method}"),
+            body: Bytes::from(body.to_string()),
+            headers: [(http::header::AUTHORIZATION, http::HeaderValue::from_static("Bearer x"))].into_iter().collect(),
+            ..send_message(1, "")
+        };
+        platforms.send(request, TEN_SECONDS)
+    };
+    for _ in 0..5 {
+        assert_eq!(call("chat.postMessage", "C1", &Value::Null).await.unwrap().status, 200);
+    }
+    let refused = call("chat.postMessage", "C1", &Value::Null).await.unwrap();
+    assert_eq!((refused.status, &refused.headers["retry-after"]), (429, &http::HeaderValue::from_static("5")));
+    let name: Value = serde_json::from_slice(&refused.body).unwrap();
+    assert_eq!(name, json!({ "ok": false, "error": "ratelimited" }));
+    let posted: Value =
+        serde_json::from_slice(&call("chat.postMessage", "C2", &Value::Null).await.unwrap().body).unwrap();
+    for _ in 0..50 {
+        assert_eq!(call("chat.update", "C2", &posted["ts"]).await.unwrap().status, 200);
+    }
+    for channel in ["C1", "C2"] {
+        assert_eq!(
+            call("chat.update", channel, &posted["ts"]).await.unwrap().status,
+            429,
+            "one budget for all channels"
+        );
+    }
+    assert_eq!(call("conversations.history", "C2", &Value::Null).await.unwrap().status, 200, "a method has its own");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_scripted_body_is_what_is_answered_while_the_call_takes_effect() {
     let platforms = platforms();
     let body = Bytes::from_static(b"<html>bad gateway</html>");
@@ -88,6 +193,7 @@ async fn calls_are_kept_without_tokens_and_bounded() {
     let platforms = platforms();
     let changes = platforms.changes();
     for _ in 0..=MAX_CALLS {
+        sleep(Duration::from_secs(1)).await;
         platforms.send(send_message(1, "x"), TEN_SECONDS).await.unwrap();
     }
     let calls = platforms.calls();

@@ -6,9 +6,11 @@ use super::blocks;
 use super::text::{self, Visible};
 use crate::fakes::chats::Button;
 
-/// The longest `text` that workspaces take. The documented 40,000 is where Slack cuts; users report `msg_too_long` from
-/// about 4,000 on.
-const MAX_TEXT: usize = 4_000;
+/// The longest `text` of a post (docs.slack.dev, `chat.postMessage`).
+pub(super) const MAX_POST: usize = 40_000;
+
+/// The longest `text` that an edit may have: users report `msg_too_long` from about 4,000 on.
+pub(super) const MAX_EDIT: usize = 4_000;
 
 /// What a message says.
 pub(super) struct Content {
@@ -18,8 +20,8 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// The content that the arguments of a call describe; the error is Slack's.
-    pub(super) fn read(arguments: &Value) -> Result<Self, &'static str> {
+    /// The content that the arguments of a call describe, with a `text` of at most `longest`; the error is Slack's.
+    pub(super) fn read(arguments: &Value, longest: usize) -> Result<Self, &'static str> {
         let text = arguments["text"].as_str().unwrap_or_default();
         let markdown = arguments["markdown_text"].as_str().filter(|text| !text.is_empty());
         let list = list_argument(&arguments["blocks"])?;
@@ -33,7 +35,7 @@ impl Content {
             let visible = text::read(markdown, false);
             return Ok(Self { visible, markup: Some(json!("markdown")), buttons: Vec::new() });
         }
-        if text.chars().count() > MAX_TEXT {
+        if text.chars().count() > longest {
             return Err("msg_too_long");
         }
         let read = blocks::read(&list)?;

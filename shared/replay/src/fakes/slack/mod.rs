@@ -1,11 +1,12 @@
 //! A Slack in memory: the Web API methods that a chat agent calls, with Slack's limits and error names
 //! (docs.slack.dev/reference/methods). A failure is HTTP 200 with `ok: false`, as there.
 //!
-//! Every channel exists and takes us; a direct message to a user opens one. Not here: streams, files, views, the rate
-//! limits (a script says 429); a method outside the list is `unknown_method`.
+//! Every channel exists and takes us; a direct message to a user opens one. Not here: streams, uploads, views; a method
+//! outside the list is `unknown_method`.
 
 mod blocks;
 mod content;
+mod methods;
 mod text;
 
 use std::collections::BTreeMap;
@@ -16,12 +17,17 @@ use turnlock_channels::http::PlatformRequest;
 use turnlock_domain::event::Channel;
 use turnlock_domain::time::Millis;
 
-use self::content::Content;
 use super::answers::{Call, Reply};
-use super::chats::{ChatId, Chats, Message};
+use super::budgets::{A_SECOND, Budget, Limit};
+use super::chats::{ChatId, Chats};
 
 /// The method that stands for the download of a file.
 const FILE: &str = "file";
+
+/// The tiers of methods (docs.slack.dev, "Rate limits"): so many calls a minute by an app in a workspace, of each method
+/// alone. Slack promises them as the least that it takes.
+const TIER_3: Budget = Budget::a_minute(50);
+const TIER_4: Budget = Budget::a_minute(100);
 
 /// One of our apps, as the platform knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,6 +107,28 @@ impl Slack {
         Call { channel: Channel::Slack, account, method, chat, arguments }
     }
 
+    /// The budgets that a call draws on: a channel's for posts, else the method's by its tier.
+    pub(super) fn limits(&self, call: &Call, request: &PlatformRequest) -> Vec<Limit> {
+        let (account, method) = (&call.account, &call.method);
+        let budget = match method.as_str() {
+            "chat.postMessage" => {
+                let channel = call.chat.iter();
+                return channel.map(|chat| Limit { name: format!("{account} {chat}"), budget: A_SECOND }).collect();
+            }
+            "chat.update"
+            | "chat.delete"
+            | "conversations.history"
+            | "conversations.open"
+            | "conversations.replies"
+            | "agents.sessions.setStatus" => TIER_3,
+            "chat.postEphemeral" | "users.info" => TIER_4,
+            _ => return Vec::new(),
+        };
+        let token = token(request, &super::arguments(request));
+        let team = self.apps.get(account).map(|app| app.team_of(&token)).unwrap_or_default();
+        vec![Limit { name: format!("{account} {team} {method}"), budget }]
+    }
+
     /// Carries a call out.
     pub(super) fn apply(
         &mut self,
@@ -122,50 +150,20 @@ impl Slack {
         let team = app.team_of(&token);
         let context =
             Context { account: &call.account, app: &app, team: &team, arguments: &call.arguments, chats, pings, now };
-        reply(self.run(&call.method, context))
+        reply(methods::run(self, &call.method, context))
     }
 
-    fn run(&mut self, method: &str, mut context: Context<'_>) -> Outcome {
-        match method {
-            "api.test" => Ok(json!({})),
-            "auth.test" => Ok(auth_test(&context)),
-            "chat.postMessage" => self.post_message(&mut context),
-            "chat.update" => update(&mut context),
-            "chat.delete" => delete(&mut context),
-            "conversations.history" => history(&mut context, None),
-            "conversations.replies" => {
-                let thread = context.arguments["ts"].as_str().unwrap_or_default().to_owned();
-                history(&mut context, Some(thread))
-            }
-            "conversations.open" => open_conversation(&context),
-            "users.info" => Ok(user_info(&context)),
-            "assistant.threads.setStatus" | "agents.sessions.setStatus" => set_status(&mut context),
-            _ => Err("unknown_method"),
+    /// Takes notice of an event that was sent to us: its message is there, and somebody else's.
+    pub(super) fn note(&self, account: &str, envelope: &Value, chats: &mut Chats) {
+        let Some(app) = self.apps.get(account) else { return };
+        let team = envelope.pointer("/authorizations/0/team_id").or(envelope.get("team_id")).and_then(Value::as_str);
+        let (Some(channel), Some(ts)) = (channel(&envelope["event"]), micros(&envelope["event"]["ts"])) else { return };
+        let chat = chat_name(&app.team_id, team.unwrap_or(&app.team_id), &channel);
+        let chat = chats.open(&ChatId { channel: Channel::Slack, account: account.to_owned(), chat });
+        // Our own messages come back as events; they are here already.
+        if chat.find(&envelope["event"]["ts"]).is_none() {
+            chat.see(ts);
         }
-    }
-
-    fn post_message(&mut self, context: &mut Context<'_>) -> Outcome {
-        let channel = channel(context.arguments).ok_or("channel_not_found")?;
-        let content = Content::read(context.arguments)?;
-        let thread = thread(context.arguments)?;
-        let ts = self.stamp(context.now);
-        let chat = context.chat(&channel);
-        let rung = content.visible.pings.iter().map(|mention| Rung { chat: chat.clone(), mention: mention.clone() });
-        context.pings.extend(rung);
-        let compared = content.compared(context.arguments);
-        context.chats.open(&chat).push(Message {
-            id: json!(ts),
-            reply_to: None,
-            thread: thread.clone(),
-            text: content.visible.text,
-            markup: content.markup,
-            buttons: content.buttons,
-            edits: 0,
-            deleted: false,
-            content: compared.clone(),
-        });
-        let message = message_json(context, &ts, thread.as_deref(), &compared);
-        Ok(json!({ "channel": channel, "ts": ts, "message": message }))
     }
 
     /// A time stamp that no message has had: the present in microseconds, or the next one.
@@ -211,140 +209,16 @@ fn channel(arguments: &Value) -> Option<String> {
     }
 }
 
-fn thread(arguments: &Value) -> Result<Option<String>, &'static str> {
-    match arguments["thread_ts"].as_str().filter(|ts| !ts.is_empty()) {
-        None => Ok(None),
-        Some(ts) if ts.split_once('.').is_some_and(|(seconds, rest)| is_number(seconds) && is_number(rest)) => {
-            Ok(Some(ts.to_owned()))
-        }
-        Some(_) => Err("invalid_thread_ts"),
-    }
-}
-
-fn is_number(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+/// A time stamp as a number: what a chat remembers of other people's messages.
+fn micros(ts: &Value) -> Option<i64> {
+    let (seconds, rest) = ts.as_str()?.split_once('.').filter(|(_, rest)| rest.len() == 6)?;
+    seconds.parse::<i64>().ok()?.checked_mul(1_000_000)?.checked_add(rest.parse().ok()?)
 }
 
 fn token(request: &PlatformRequest, arguments: &Value) -> String {
     let header = request.headers.get(http::header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let bearer = header.and_then(|value| value.strip_prefix("Bearer "));
     bearer.or(arguments["token"].as_str()).unwrap_or_default().trim().to_owned()
-}
-
-fn message_json(context: &Context<'_>, ts: &str, thread: Option<&str>, content: &Value) -> Value {
-    let mut message = json!({
-        "type": "message",
-        "user": context.app.bot_user_id,
-        "bot_id": context.app.bot_id,
-        "app_id": context.app.app_id,
-        "team": context.team,
-        "text": content["text"],
-        "ts": ts,
-    });
-    if let Some(thread) = thread {
-        message["thread_ts"] = json!(thread);
-    }
-    for field in ["blocks", "metadata"] {
-        if !content[field].is_null() {
-            message[field] = content[field].clone();
-        }
-    }
-    message
-}
-
-fn auth_test(context: &Context<'_>) -> Value {
-    json!({
-        "url": format!("https://{}.slack.example/", context.team.to_lowercase()),
-        "team": context.team,
-        "user": context.account,
-        "team_id": context.team,
-        "user_id": context.app.bot_user_id,
-        "bot_id": context.app.bot_id,
-        "is_enterprise_install": false,
-    })
-}
-
-/// The message that `ts` names, if it is there and ours.
-fn ours<'a>(context: &'a mut Context<'_>, channel: &str) -> Result<&'a mut Message, &'static str> {
-    let chat = context.chat(channel);
-    let ts = &context.arguments["ts"];
-    context.chats.open(&chat).find(ts).filter(|message| !message.deleted).ok_or("message_not_found")
-}
-
-fn update(context: &mut Context<'_>) -> Outcome {
-    let channel = channel(context.arguments).ok_or("channel_not_found")?;
-    let content = Content::read(context.arguments)?;
-    let mut compared = content.compared(context.arguments);
-    let message = ours(context, &channel)?;
-    if compared["metadata"].is_null() {
-        // Left out, the old ones stay.
-        compared["metadata"] = message.content["metadata"].clone();
-    }
-    if message.content != compared {
-        message.edits += 1;
-    }
-    (message.text, message.markup, message.buttons) = (content.visible.text, content.markup, content.buttons);
-    message.content = compared;
-    let text = message.content["text"].clone();
-    Ok(json!({ "channel": channel, "ts": context.arguments["ts"], "text": text }))
-}
-
-fn delete(context: &mut Context<'_>) -> Outcome {
-    let channel = channel(context.arguments).ok_or("channel_not_found")?;
-    ours(context, &channel)?.deleted = true;
-    Ok(json!({ "channel": channel, "ts": context.arguments["ts"] }))
-}
-
-/// Our messages of a channel, newest first, or of a thread, oldest first.
-fn history(context: &mut Context<'_>, thread: Option<String>) -> Outcome {
-    let channel = channel(context.arguments).ok_or("channel_not_found")?;
-    let chat = context.chat(&channel);
-    let with_metadata = context.arguments["include_all_metadata"] == true;
-    let known = context.chats.get(&chat);
-    let messages = known.into_iter().flat_map(super::chats::Chat::messages).filter(|message| !message.deleted);
-    let in_place = messages.filter(|message| match &thread {
-        Some(thread) => message.thread.as_ref() == Some(thread) || message.id == json!(thread),
-        None => message.thread.is_none(),
-    });
-    let mut list: Vec<Value> = in_place
-        .map(|message| {
-            let mut json = message_json(
-                context,
-                message.id.as_str().unwrap_or_default(),
-                message.thread.as_deref(),
-                &message.content,
-            );
-            if let Some(object) = json.as_object_mut().filter(|_| !with_metadata) {
-                object.remove("metadata");
-            }
-            json
-        })
-        .collect();
-    if thread.is_none() {
-        list.reverse();
-    }
-    Ok(json!({ "messages": list, "has_more": false }))
-}
-
-fn open_conversation(context: &Context<'_>) -> Outcome {
-    let users = context.arguments["users"].as_str().or(context.arguments["channel"].as_str()).unwrap_or_default();
-    let id = channel(&json!({ "channel": users })).ok_or("users_list_not_supplied")?;
-    Ok(json!({ "channel": { "id": id } }))
-}
-
-fn user_info(context: &Context<'_>) -> Value {
-    let user = context.arguments["user"].as_str().unwrap_or_default();
-    let team = context.team;
-    json!({ "user": { "id": user, "team_id": team, "name": user.to_lowercase(), "real_name": user, "is_bot": false } })
-}
-
-fn set_status(context: &mut Context<'_>) -> Outcome {
-    let channel = channel(context.arguments).ok_or("channel_not_found")?;
-    let thread = thread(context.arguments)?;
-    let status = context.arguments["status"].as_str().unwrap_or_default().to_owned();
-    let chat = context.chat(&channel);
-    context.chats.open(&chat).act(thread, status);
-    Ok(json!({}))
 }
 
 fn reply(outcome: Outcome) -> Reply {

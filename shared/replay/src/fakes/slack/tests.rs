@@ -25,18 +25,7 @@ impl Fixture {
     }
 
     fn with_token(&mut self, token: &str, method: &str, body: &Value) -> Value {
-        let mut headers = HeaderMap::new();
-        if let Ok(value) = HeaderValue::from_str(&format!("Bearer {token}")) {
-            headers.insert(http::header::AUTHORIZATION, value);
-        }
-        let request = PlatformRequest {
-            channel: Channel::Slack,
-            account: "main".into(),
-            method: method.into(),
-            url: format!("https://slack.com/api/{method}"),
-            headers,
-            body: Bytes::from(body.to_string()),
-        };
+        let request = request(token, method, body);
         let call = self.slack.call(&request);
         let reply = self.slack.apply(&call, &request, &mut self.chats, &mut self.pings, Millis(1_760_000_000_250));
         assert_eq!(reply.status, 200, "failures are 200 too");
@@ -49,6 +38,21 @@ impl Fixture {
 
     fn shown(&self, key: &str) -> Value {
         serde_json::to_value(&self.chats.shown()[key]).unwrap()
+    }
+}
+
+fn request(token: &str, method: &str, body: &Value) -> PlatformRequest {
+    let mut headers = HeaderMap::new();
+    if let Ok(value) = HeaderValue::from_str(&format!("Bearer {token}")) {
+        headers.insert(http::header::AUTHORIZATION, value);
+    }
+    PlatformRequest {
+        channel: Channel::Slack,
+        account: "main".into(),
+        method: method.into(),
+        url: format!("https://slack.com/api/{method}"),
+        headers,
+        body: Bytes::from(body.to_string()),
     }
 }
 
@@ -82,7 +86,7 @@ fn a_message_is_posted_updated_and_deleted() {
 fn refusals_are_slacks() {
     let mut fixture = Fixture::new();
     let table = [
-        ("chat.postMessage", json!({ "channel": "C1", "text": "x".repeat(4_001) }), "msg_too_long"),
+        ("chat.postMessage", json!({ "channel": "C1", "text": "x".repeat(40_001) }), "msg_too_long"),
         ("chat.update", json!({ "channel": "C1", "ts": "1.2", "text": "x".repeat(4_001) }), "msg_too_long"),
         ("chat.postMessage", json!({ "channel": "C1", "markdown_text": "x".repeat(12_001) }), "msg_too_long"),
         ("chat.postMessage", json!({ "channel": "C1", "markdown_text": "x", "text": "x" }), "markdown_text_conflict"),
@@ -92,6 +96,7 @@ fn refusals_are_slacks() {
         ("chat.postMessage", json!({ "channel": "C1", "blocks": "{" }), "invalid_blocks_format"),
         ("chat.update", json!({ "channel": "C1", "ts": "1.2", "text": "x" }), "message_not_found"),
         ("chat.delete", json!({ "channel": "C1", "ts": "1.2" }), "message_not_found"),
+        ("chat.postEphemeral", json!({ "channel": "C1", "text": "x" }), "user_not_in_channel"),
         ("chat.teleport", json!({}), "unknown_method"),
     ];
     for (method, arguments, error) in table {
@@ -99,7 +104,7 @@ fn refusals_are_slacks() {
         assert_eq!((&answer["ok"], &answer["error"]), (&json!(false), &json!(error)), "{method}");
     }
     assert!(fixture.chats.shown().is_empty());
-    fixture.call("chat.postMessage", json!({ "channel": "C1", "text": "x".repeat(4_000) }));
+    fixture.call("chat.postMessage", json!({ "channel": "C1", "text": "x".repeat(40_000) }));
     assert_eq!(fixture.chats.shown().len(), 1);
 }
 
@@ -148,4 +153,48 @@ fn blocks_are_shown_instead_of_the_text() {
         (&message["text"], &message["buttons"], &message["markup"]),
         (&json!("Run pay?"), &json!(["Allow"]), &blocks)
     );
+}
+
+#[test]
+fn only_our_own_messages_are_changed() {
+    let mut fixture = Fixture::new();
+    let event = json!({ "type": "message", "channel": "C1", "user": "U1", "ts": "1760000000.000100", "text": "hi" });
+    fixture.slack.note("main", &json!({ "team_id": "T0TEAM", "event": event }), &mut fixture.chats);
+    let theirs = json!({ "channel": "C1", "ts": "1760000000.000100", "text": "x" });
+    assert_eq!(fixture.call("chat.update", theirs.clone())["error"], "cant_update_message");
+    assert_eq!(fixture.call("chat.delete", theirs.clone())["error"], "cant_delete_message");
+    assert_eq!(fixture.with_token("xoxb-other", "chat.update", &theirs)["error"], "message_not_found");
+    let posted = fixture.call("chat.postMessage", json!({ "channel": "C1", "text": "a" }));
+    let echo = json!({ "channel": "C1", "ts": posted["ts"], "bot_id": "B0BOT" });
+    fixture.slack.note("main", &json!({ "event": echo }), &mut fixture.chats);
+    assert_eq!(fixture.call("chat.update", json!({ "channel": "C1", "ts": posted["ts"], "text": "b" }))["ok"], true);
+}
+
+#[test]
+fn what_one_person_sees_is_shown_and_cannot_be_changed() {
+    let mut fixture = Fixture::new();
+    let shown = fixture.call("chat.postEphemeral", json!({ "channel": "C1", "user": "U1", "text": "a &lt; b" }));
+    let ts = shown["message_ts"].clone();
+    assert_eq!(fixture.shown("slack:main:C1")["messages"][0]["text"], "a < b");
+    let update = json!({ "channel": "C1", "ts": ts, "text": "x" });
+    assert_eq!(fixture.call("chat.update", update)["error"], "message_not_found");
+    assert_eq!(fixture.call("conversations.history", json!({ "channel": "C1" }))["messages"], json!([]));
+}
+
+#[test]
+fn budgets_are_slacks() {
+    let fixture = Fixture::new();
+    let names = |token: &str, method: &str, channel: &str| -> Vec<(String, usize)> {
+        let request = request(token, method, &json!({ "channel": channel }));
+        let limits = fixture.slack.limits(&fixture.slack.call(&request), &request);
+        limits.into_iter().map(|limit| (limit.name, limit.budget.calls)).collect()
+    };
+    let one = |name: &str, calls: usize| vec![(name.to_owned(), calls)];
+    assert_eq!(names("xoxb-main", "chat.postMessage", "C1"), one("main C1", 5));
+    assert_eq!(names("xoxb-other", "chat.postMessage", "C1"), one("main T0OTHER/C1", 5));
+    assert_eq!(names("xoxb-main", "chat.update", "C1"), names("xoxb-main", "chat.update", "C2"));
+    assert_eq!(names("xoxb-main", "chat.update", "C1"), one("main T0TEAM chat.update", 50));
+    assert_eq!(names("xoxb-other", "chat.update", "C1"), one("main T0OTHER chat.update", 50));
+    assert_eq!(names("xoxb-main", "chat.postEphemeral", "C1"), one("main T0TEAM chat.postEphemeral", 100));
+    assert_eq!(names("xoxb-main", "auth.test", "C1"), []);
 }

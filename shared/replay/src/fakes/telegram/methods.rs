@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use turnlock_domain::time::Millis;
 
 use super::content::{self, Content};
+use super::settings;
 use super::{
     Context, FILE, FIRST_MESSAGE, MAX_DOWNLOAD, Outcome, Refused, Telegram, bad_request, chat, chat_of, id_text, object,
 };
@@ -58,22 +59,21 @@ pub(super) fn run(telegram: &mut Telegram, method: &str, mut context: Context<'_
     match method {
         "getMe" => Ok(me(&context)),
         "sendMessage" => send_message(&mut context),
-        "editMessageText" => edit_message_text(&mut context),
-        "editMessageReplyMarkup" => edit_message_reply_markup(&mut context),
+        "editMessageText" => edit_message_text(telegram, &mut context),
+        "editMessageReplyMarkup" => edit_message_reply_markup(telegram, &mut context),
         "deleteMessage" => delete_message(&mut context),
         "deleteMessages" => delete_messages(&mut context),
         "sendChatAction" => send_chat_action(&mut context),
         "answerCallbackQuery" => answer_callback_query(telegram, &context),
         "getFile" => get_file(telegram, &context),
         "getChat" => named_chat(&context).map(|chat| chat_json(&mut context, &chat)),
-        "setWebhook" => set_webhook(telegram, &context),
-        "getWebhookInfo" => Ok(webhook_info(telegram, &context)),
-        "deleteWebhook" => {
-            telegram.webhooks.remove(context.account);
-            Ok(json!(true))
-        }
-        "getMyCommands" => Ok(json!([])),
-        "setMyCommands" | "deleteMyCommands" | "setMessageReaction" => Ok(json!(true)),
+        "setWebhook" => settings::set_webhook(telegram, &context),
+        "getWebhookInfo" => Ok(settings::webhook_info(telegram, &context)),
+        "deleteWebhook" => Ok(settings::delete_webhook(telegram, &context)),
+        "getMyCommands" => Ok(settings::commands(telegram, &context)),
+        "setMyCommands" => settings::set_commands(telegram, &context),
+        "deleteMyCommands" => Ok(settings::delete_commands(telegram, &context)),
+        "setMessageReaction" => Ok(json!(true)),
         _ => Err(Refused(404, "Not Found: method not found".to_owned())),
     }
 }
@@ -193,8 +193,17 @@ fn seconds(now: Millis) -> i64 {
     now.0.div_euclid(1000)
 }
 
-/// Changes one message of ours by `change`, unless that changes nothing.
-fn edit(context: &mut Context<'_>, change: impl FnOnce(&Value, &mut Message) -> Result<Value, Refused>) -> Outcome {
+/// Changes one message of ours by `change`, unless that changes nothing. A message that was posted by way of us into a
+/// chat which we do not see is known by a pressed button alone, and nothing of it is kept.
+fn edit(
+    telegram: &Telegram,
+    context: &mut Context<'_>,
+    change: impl FnOnce(&Value, &mut Message) -> Result<Value, Refused>,
+) -> Outcome {
+    if let Some(inline) = context.arguments["inline_message_id"].as_str() {
+        let known = telegram.inline.iter().any(|(account, id)| account == context.account && id == inline);
+        return if known { Ok(json!(true)) } else { Err(bad_request("MESSAGE_ID_INVALID")) };
+    }
     let name = named_chat(context)?;
     let arguments = context.arguments;
     let chat = context.chats.open(&chat(context.account, &name));
@@ -220,9 +229,9 @@ fn message_id(arguments: &Value) -> Result<i64, Refused> {
     id.filter(|id| *id != 0).ok_or_else(|| bad_request("message identifier is not specified"))
 }
 
-fn edit_message_text(context: &mut Context<'_>) -> Outcome {
+fn edit_message_text(telegram: &Telegram, context: &mut Context<'_>) -> Outcome {
     let Content { text, markup, buttons, compared } = content::read(context.arguments)?;
-    edit(context, move |_, message| {
+    edit(telegram, context, move |_, message| {
         if compared != message.content {
             (message.text, message.markup, message.buttons) = (text, markup, buttons);
         }
@@ -230,8 +239,8 @@ fn edit_message_text(context: &mut Context<'_>) -> Outcome {
     })
 }
 
-fn edit_message_reply_markup(context: &mut Context<'_>) -> Outcome {
-    edit(context, |arguments, message| {
+fn edit_message_reply_markup(telegram: &Telegram, context: &mut Context<'_>) -> Outcome {
+    edit(telegram, context, |arguments, message| {
         let keyboard = object(arguments, "reply_markup").map_or(Value::Null, |it| Value::Object(it.into_owned()));
         message.buttons = content::buttons(&keyboard)?;
         let mut compared = message.content.clone();
@@ -304,25 +313,4 @@ fn get_file(telegram: &Telegram, context: &Context<'_>) -> Outcome {
             "file_path": format!("files/file_{file}"),
         })),
     }
-}
-
-fn set_webhook(telegram: &mut Telegram, context: &Context<'_>) -> Outcome {
-    let url = context.arguments["url"].as_str().unwrap_or_default();
-    let secret = context.arguments["secret_token"].as_str().unwrap_or_default();
-    if secret.len() > 256 {
-        return Err(bad_request("secret token is too long"));
-    }
-    if !secret.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-') {
-        return Err(bad_request("secret token contains unallowed characters"));
-    }
-    if !url.is_empty() && !url.starts_with("https://") {
-        return Err(bad_request("bad webhook: An HTTPS URL must be provided for webhook"));
-    }
-    telegram.webhooks.insert(context.account.to_owned(), url.to_owned());
-    Ok(json!(true))
-}
-
-fn webhook_info(telegram: &Telegram, context: &Context<'_>) -> Value {
-    let url = telegram.webhooks.get(context.account).map_or("", String::as_str);
-    json!({ "url": url, "has_custom_certificate": false, "pending_update_count": 0 })
 }

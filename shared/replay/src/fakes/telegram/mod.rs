@@ -2,13 +2,14 @@
 //! enforces and its very error texts (platforms.md of the project's sources: tdlib/telegram-bot-api, tdlib/td).
 //!
 //! It knows what it was told: chats of which an update was noted have the messages and topics that those updates named;
-//! a chat that nobody heard of takes everything. Not here: flood limits (a script says 429), MarkdownV2 (refused: our
+//! a chat that nobody heard of takes everything. Not here: MarkdownV2 (refused: our
 //! renderer writes text, entities or HTML), rich messages, uploads; a method outside the list is unknown, as on an old
 //! server.
 
 mod content;
 mod html;
 mod methods;
+mod settings;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -19,6 +20,7 @@ use turnlock_domain::event::Channel;
 use turnlock_domain::time::Millis;
 
 use super::answers::{Call, Reply};
+use super::budgets::{A_SECOND, Budget, Limit};
 use super::chats::{ChatId, Chats};
 
 /// The number of our first message in a chat, above what hand-written updates use.
@@ -29,6 +31,12 @@ const MAX_QUERIES: usize = 1_000;
 
 /// The largest file that a bot may download.
 const MAX_DOWNLOAD: usize = 20 << 20;
+
+/// What a group takes, all its topics together (bots FAQ: "not more than 20 messages per minute to the same group").
+const A_GROUP: Budget = Budget::a_minute(20);
+
+/// What one bot may send over all chats (bots FAQ: "30 messages per second").
+const A_BOT: Budget = Budget::at_once(30);
 
 /// The method that stands for the download of a file.
 pub(super) const FILE: &str = "file";
@@ -52,7 +60,12 @@ pub(super) struct Telegram {
     pub(super) files: BTreeMap<String, Bytes>,
     /// Pressed buttons that were not answered yet: account and query.
     queries: VecDeque<(String, String)>,
-    webhooks: BTreeMap<String, String>,
+    /// Messages that were posted by way of us elsewhere, as pressed buttons named them: account and message.
+    inline: VecDeque<(String, String)>,
+    /// What was set, by account, as it is told.
+    webhooks: BTreeMap<String, Value>,
+    /// By account and language.
+    commands: BTreeMap<(String, String), Vec<Value>>,
 }
 
 /// A refusal: the status and Telegram's description.
@@ -133,11 +146,13 @@ impl Telegram {
     }
 
     fn note_query(&mut self, account: &str, query: &Value) {
-        let Some(id) = query["id"].as_str() else { return };
-        if self.queries.len() == MAX_QUERIES {
-            self.queries.pop_front();
+        for (known, field) in [(&mut self.queries, "id"), (&mut self.inline, "inline_message_id")] {
+            let Some(id) = query[field].as_str() else { continue };
+            if known.len() == MAX_QUERIES {
+                known.pop_front();
+            }
+            known.push_back((account.to_owned(), id.to_owned()));
         }
-        self.queries.push_back((account.to_owned(), id.to_owned()));
     }
 
     fn file_of<'a>(&self, path: &'a str) -> Option<&'a str> {
@@ -150,6 +165,21 @@ impl Telegram {
             None => reply(Err(Refused(404, "Not Found".to_owned()))),
         }
     }
+}
+
+/// The budgets that a call draws on. What shows something in a chat counts, and so do edits and chat actions: users
+/// report that they share the chat's budget.
+pub(super) fn limits(call: &Call, chats: &Chats) -> Vec<Limit> {
+    let shows = ["send", "editMessage"].iter().any(|verb| call.method.starts_with(verb));
+    let Some(name) = call.chat.as_ref().filter(|_| shows) else { return Vec::new() };
+    let (account, id) = (&call.account, name.rsplit('/').next().unwrap_or_default());
+    let kind = chats.get(&chat(account, name)).and_then(|chat| chat.kind.as_deref());
+    // Groups have negative numbers, and so have channels, of which one hears first.
+    let is_group = kind.map_or_else(|| id.starts_with('-'), |kind| kind == "group" || kind == "supergroup");
+    let of_chat = Limit { name: format!("{account} {name}"), budget: A_SECOND };
+    let of_group = Limit { name: format!("{account} {name} a minute"), budget: A_GROUP };
+    let of_bot = Limit { name: account.clone(), budget: A_BOT };
+    [of_chat, of_bot].into_iter().chain(is_group.then_some(of_group)).collect()
 }
 
 impl Address {

@@ -18,15 +18,7 @@ impl Fixture {
     }
 
     fn send_to(&mut self, url: &str, body: &Value) -> (u16, Value) {
-        let request = PlatformRequest {
-            channel: Channel::Telegram,
-            account: "main".into(),
-            method: "sendMessage".into(),
-            url: url.into(),
-            headers: HeaderMap::new(),
-            body: Bytes::from(body.to_string()),
-        };
-        let (call, address) = self.telegram.call(&request);
+        let (call, address) = self.telegram.call(&request(url, body));
         let reply = self.telegram.apply(&call, &address, &mut self.chats, Millis(1_767_603_600_500));
         (reply.status, serde_json::from_slice(&reply.body).unwrap_or_default())
     }
@@ -47,6 +39,17 @@ impl Fixture {
 
     fn shown(&self, key: &str) -> Value {
         serde_json::to_value(&self.chats.shown()[key]).unwrap()
+    }
+}
+
+fn request(url: &str, body: &Value) -> PlatformRequest {
+    PlatformRequest {
+        channel: Channel::Telegram,
+        account: "main".into(),
+        method: "sendMessage".into(),
+        url: url.into(),
+        headers: HeaderMap::new(),
+        body: Bytes::from(body.to_string()),
     }
 }
 
@@ -200,6 +203,80 @@ fn a_pressed_button_is_answered_exactly_once() {
     let answer = json!({ "callback_query_id": "q1" });
     assert_eq!(fixture.call("answerCallbackQuery", answer.clone())["ok"], true);
     assert!(fixture.error("answerCallbackQuery", answer).starts_with("Bad Request: query is too old"));
+}
+
+#[test]
+fn a_message_that_was_posted_elsewhere_is_known_by_its_button() {
+    let mut fixture = Fixture::new();
+    fixture
+        .update(json!({ "update_id": 1, "callback_query": { "id": "q1", "inline_message_id": "in-1", "data": "x" } }));
+    assert_eq!(fixture.call("editMessageReplyMarkup", json!({ "inline_message_id": "in-1" }))["ok"], true);
+    let unknown = fixture.error("editMessageReplyMarkup", json!({ "inline_message_id": "in-2" }));
+    assert_eq!(unknown, "Bad Request: MESSAGE_ID_INVALID");
+}
+
+#[test]
+fn webhook_and_commands_are_what_was_set() {
+    let mut fixture = Fixture::new();
+    let url = "https://bot.example.org:8443/telegram/main";
+    let webhook =
+        json!({ "url": url, "secret_token": "a-b_C1", "allowed_updates": ["message"], "max_connections": 20 });
+    assert_eq!(fixture.call("setWebhook", webhook)["result"], true);
+    fixture.call("setWebhook", json!({ "url": url }));
+    let info = fixture.call("getWebhookInfo", json!({}))["result"].clone();
+    assert_eq!((&info["url"], &info["max_connections"]), (&json!(url), &json!(40)));
+    assert_eq!(info["allowed_updates"], json!(["message"]), "left out, it stays");
+    let commands = json!([{ "command": "new", "description": "begin anew" }]);
+    fixture.call("setMyCommands", json!({ "commands": commands, "language_code": "de" }));
+    assert_eq!(fixture.call("getMyCommands", json!({ "language_code": "de" }))["result"], commands);
+    assert_eq!(fixture.call("getMyCommands", json!({}))["result"], json!([]));
+    let refused = [
+        (
+            "setWebhook",
+            json!({ "url": "http://bot.example.org/" }),
+            "bad webhook: An HTTPS URL must be provided for webhook",
+        ),
+        (
+            "setWebhook",
+            json!({ "url": "https://bot.example.org:444/" }),
+            "bad webhook: Webhook can be set up only on ports 80, 88, 443 or 8443",
+        ),
+        ("setWebhook", json!({ "url": url, "secret_token": "a b" }), "secret token contains unallowed characters"),
+        ("setWebhook", json!({ "url": url, "secret_token": "a".repeat(257) }), "secret token is too long"),
+        ("setMyCommands", json!({ "commands": [{ "command": "New", "description": "x" }] }), "BOT_COMMAND_INVALID"),
+        (
+            "setMyCommands",
+            json!({ "commands": [{ "command": "new", "description": "" }] }),
+            "BOT_COMMAND_DESCRIPTION_INVALID",
+        ),
+    ];
+    for (method, arguments, description) in refused {
+        assert_eq!(fixture.error(method, arguments), format!("Bad Request: {description}"));
+    }
+}
+
+#[test]
+fn budgets_are_telegrams() {
+    let mut fixture = Fixture::new();
+    fixture.update(json!({ "channel_post": { "message_id": 7, "chat": { "id": -5, "type": "channel" } } }));
+    let names = |method: &str, arguments: Value| -> Vec<(String, usize)> {
+        let call =
+            fixture.telegram.call(&request(&format!("https://api.telegram.org/bot1:secret/{method}"), &arguments)).0;
+        limits(&call, &fixture.chats).into_iter().map(|limit| (limit.name, limit.budget.calls)).collect()
+    };
+    let budgets = |list: &[(&str, usize)]| -> Vec<(String, usize)> {
+        list.iter().map(|(name, calls)| ((*name).to_owned(), *calls)).collect()
+    };
+    let private = budgets(&[("main 1", 5), ("main", 30)]);
+    for method in ["sendMessage", "editMessageText", "sendChatAction", "editMessageReplyMarkup"] {
+        assert_eq!(names(method, json!({ "chat_id": 1 })), private, "{method}");
+    }
+    let group = budgets(&[("main -100", 5), ("main", 30), ("main -100 a minute", 20)]);
+    assert_eq!(names("sendMessage", json!({ "chat_id": -100, "message_thread_id": 5 })), group, "topics are one group");
+    assert_eq!(names("sendMessage", json!({ "chat_id": -5 })), budgets(&[("main -5", 5), ("main", 30)]), "a channel");
+    for method in ["getChat", "answerCallbackQuery", "deleteMessage"] {
+        assert_eq!(names(method, json!({ "chat_id": 1 })), [], "{method}");
+    }
 }
 
 #[test]
