@@ -3,17 +3,18 @@
 
 use turnlock_domain::envelope::Command;
 
-/// The command called `name` (without its slash), whatever its case. `start` is what Telegram sends when a chat opens.
+/// The commands by name, as platforms list them.
+pub const COMMANDS: [(&str, Command); 4] =
+    [("new", Command::New), ("stop", Command::Stop), ("status", Command::Status), ("help", Command::Help)];
+
+/// What Telegram sends when a chat opens; its apps show a button for it, and no list needs it.
+const START: (&str, Command) = ("start", Command::Help);
+
+/// The command called `name` (without its slash), whatever its case.
 #[must_use]
 pub fn named(name: &str) -> Option<Command> {
-    let known = [
-        ("stop", Command::Stop),
-        ("new", Command::New),
-        ("status", Command::Status),
-        ("help", Command::Help),
-        ("start", Command::Help),
-    ];
-    known.into_iter().find(|(word, _)| name.eq_ignore_ascii_case(word)).map(|(_, command)| command)
+    let mut known = COMMANDS.into_iter().chain([START]);
+    known.find(|(word, _)| name.eq_ignore_ascii_case(word)).map(|(_, command)| command)
 }
 
 /// The command that `text` is, if it is nothing but `/name`: a sentence that mentions one is a message.

@@ -1,13 +1,14 @@
 //! Slack apps (docs.slack.dev): Events API, slash commands and interactivity in, `chat.postMessage` and `chat.update`
 //! out.
 //!
-//! Not here: installation, uploads, streams, blocks. The Web API's failures come as HTTP 200 with `ok: false`; the
+//! Not here: uploads, streams, blocks. The Web API's failures come as HTTP 200 with `ok: false`; the
 //! client reads the answer, never the status alone.
 
 mod client;
 mod file;
 mod form;
 mod inbound;
+mod manifest;
 mod message;
 mod outbound;
 mod text;
@@ -17,6 +18,7 @@ pub use client::{Client, DEFAULT_BASE_URL};
 pub(crate) use file::FILE_SCHEME;
 pub use file::Files;
 pub use inbound::{MAX_BODY, UNINSTALLED, normalise, receive};
+pub use manifest::{Manifest, ManifestError};
 pub use outbound::{MAX_UNITS, render};
 pub use verify::{SIGNATURE_HEADER, TIMESTAMP_HEADER, sign, verify};
 

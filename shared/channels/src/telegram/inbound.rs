@@ -16,8 +16,9 @@ use crate::json;
 /// The most bytes of an update that are read: a message's text has 4,096 characters, a forwarded rich one some more.
 pub const MAX_BODY: usize = 1 << 20;
 
-/// The kinds of update that hold a message which may be for us.
-const MESSAGES: [&str; 3] = ["message", "channel_post", "business_message"];
+/// The kinds of update that are for us, and the only ones that a webhook asks for: messages, pressed buttons, news about
+/// a chat.
+pub const UPDATES: [&str; 5] = ["message", "channel_post", "business_message", "callback_query", "my_chat_member"];
 
 /// The other kinds, and why they start no turn. An edit is recorded by nobody and never answered: Telegram sends edits
 /// for changes that no person sees.
@@ -72,16 +73,14 @@ pub fn normalise(bot: &Bot, body: &[u8], now: Timestamp) -> Result<Normalised, R
         return Ok(Normalised::Ignored { reason: "no_update_id", event_id: None });
     };
     let event_id = EventId::derive("telegram", &[&bot.bot_id.to_string(), &update_id.to_string()]);
-    for kind in MESSAGES {
-        if let Some(value) = update.get(kind) {
-            return Ok(message::normalise(bot, &event_id, value));
+    for kind in UPDATES {
+        if let Some(content) = update.get(kind) {
+            return Ok(match kind {
+                "callback_query" => callback::normalise(bot, &event_id, content, now),
+                "my_chat_member" => membership::normalise(bot, &event_id, content),
+                _ => message::normalise(bot, &event_id, content),
+            });
         }
-    }
-    if let Some(query) = update.get("callback_query") {
-        return Ok(callback::normalise(bot, &event_id, query, now));
-    }
-    if let Some(change) = update.get("my_chat_member") {
-        return Ok(membership::normalise(bot, &event_id, change));
     }
     Ok(Normalised::ignored(reason(&update), &event_id))
 }

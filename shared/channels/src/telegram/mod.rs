@@ -1,9 +1,10 @@
 //! Telegram bots (Bot API, core.telegram.org/bots/api): webhook updates in, `sendMessage` and `editMessageText` out.
 //!
-//! Not here: `setWebhook` and other administration, uploads, albums as one event, buttons, formatted text. Those updates
+//! Not here: uploads, albums as one event, buttons, formatted text. Those updates
 //! are told apart and ignored by name, so that Telegram never redelivers what we do not want.
 
 mod addressing;
+mod administration;
 mod client;
 mod file;
 mod inbound;
@@ -12,10 +13,11 @@ mod message;
 mod outbound;
 mod verify;
 
+pub use administration::{Administration, AdministrationError, Identity, WebhookInfo, check_webhook};
 pub use client::{Client, DEFAULT_BASE_URL};
 pub(crate) use file::FILE_SCHEME;
 pub use file::Files;
-pub use inbound::{MAX_BODY, normalise, receive};
+pub use inbound::{MAX_BODY, UPDATES, normalise, receive};
 pub use outbound::{MAX_UNITS, render};
 pub use verify::{SECRET_HEADER, sign_headers, verify};
 
