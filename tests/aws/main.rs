@@ -11,6 +11,7 @@ mod crashes;
 mod edges;
 mod kit;
 mod load;
+mod pairing;
 mod queues;
 mod redrive;
 mod rights;

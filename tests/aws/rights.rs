@@ -11,8 +11,8 @@ use turnlock_tests::aws::bedrock::Turn;
 use turnlock_tests::aws::front::Fault;
 use turnlock_tests::template::granted_actions;
 
-use crate::chats;
 use crate::kit::{Kit, WITHIN};
+use crate::{chats, pairing};
 
 /// Everything that the functions can be brought to do is done once, from the channels to the rare ways: jobs, faults, what
 /// is unreadable, dead letters, a model that does not stream. Then every action that a role grants was asked for, and no
@@ -26,6 +26,7 @@ async fn every_granted_action_is_needed() {
     let whole = kit.aws.configuration.replace("[[models]]", "[[models]]\nstream = false");
     kit.aws.replace_all(&whole, Duration::ZERO).await;
     memory(&kit, 22).await;
+    strangers(&kit).await;
     kit.settle().await;
     let mut unneeded = BTreeMap::new();
     for deployed in kit.aws.lambda.deployed() {
@@ -96,6 +97,17 @@ async fn commands(kit: &Kit) {
             timeout(WITHIN, changes.changed()).await.unwrap().unwrap();
         }
     }
+}
+
+/// Somebody who is on no list writes to each of our identities: a code may have let them in.
+async fn strangers(kit: &Kit) {
+    pairing::close_lists(kit).await;
+    kit.say(26, "hello?").await;
+    kit.shows("telegram:main:26", &[&pairing::refusal("26")]).await;
+    let fixture = include_str!("../../shared/channels/src/slack/fixtures/dm.json");
+    let event = json!({ "text": "hello?", "channel": "D0STRANGE", "ts": "1760000060.000100" });
+    assert_eq!(kit.slack(fixture, &event).await, StatusCode::OK);
+    kit.shows("slack:main:D0STRANGE", &[&pairing::refusal("U0USER")]).await;
 }
 
 /// What is no message of ours, in every queue.

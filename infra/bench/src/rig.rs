@@ -138,7 +138,7 @@ impl Rig {
             Fact::new("name", "The user is called Ann and works in the Oslo office.", evidence.clone())?,
             Fact::new("meetings", "Ann prefers meetings in the morning.", evidence)?,
         ];
-        store.remember(&scope(&self.event(&id)), &facts, &id).await?;
+        store.remember(&scope(&self.envelope(&id)), &facts, &id).await?;
         let mut chat = Chat { id, session, messages, boundary };
         self.round(std::slice::from_mut(&mut chat), 1).await?;
         Ok(chat)
@@ -247,7 +247,16 @@ impl Rig {
     fn envelope(&self, chat: &str) -> Envelope {
         let (event, now) = (self.event(chat), self.agent.store.clock().now_ms());
         let position = Position::new(now, event.reply_to_id.as_deref().unwrap_or_default());
-        Envelope { event, accepted_at: now, position, command: None, unattended: false, redrive: 0, former_chat: None }
+        Envelope {
+            event,
+            accepted_at: now,
+            position,
+            command: None,
+            unattended: false,
+            redrive: 0,
+            former_chat: None,
+            album: false,
+        }
     }
 
     /// A private message of the Telegram user `chat`.

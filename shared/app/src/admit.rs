@@ -12,6 +12,9 @@
 //! At least once: a platform that got no answer delivers again; the queue swallows the second copy for five minutes, the
 //! event's marker for as long as it lives.
 
+mod album;
+mod entry;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -21,7 +24,6 @@ use turnlock_clock::Clock;
 use turnlock_config::Allow;
 use turnlock_domain::envelope::{Command, Envelope};
 use turnlock_domain::event::{Channel, InboundEvent, MessageKind, OutboundEvent};
-use turnlock_domain::ids::EventId;
 use turnlock_domain::rate::Rate;
 use turnlock_domain::session::SessionKey;
 use turnlock_domain::time::Millis;
@@ -31,8 +33,11 @@ use turnlock_store::buckets::Taken;
 use turnlock_store::{Store, StoreError};
 
 use crate::journal_line::{self, EventOutcome};
+use crate::pairing::Pairings;
 use crate::send;
 use crate::words::Language;
+
+use entry::{NotKnown, permits};
 
 /// How often a process asks the queue how many events wait.
 pub const DEPTH_INTERVAL: Duration = Duration::from_secs(10);
@@ -63,6 +68,8 @@ pub struct Admission {
     pub clock: Clock,
     /// How many events waited when the queue was last asked.
     pub depth: Depth,
+    /// Who was found paired lately.
+    pub pairings: Pairings,
 }
 
 /// What became of an event.
@@ -85,8 +92,10 @@ pub enum Admitted {
     },
     /// The same idempotency key came with another body.
     Conflict,
-    /// Neither its sender nor its chat is on the list.
+    /// Neither its sender nor its chat is on the list, and no pairing let them in.
     NotAllowed,
+    /// It is no event of its own: the code of a pairing, or a part of an album that waits for the others.
+    Noted,
     /// It is larger than a queue takes.
     TooLarge {
         /// The limit in bytes.
@@ -114,9 +123,6 @@ impl Answers {
     }
 }
 
-/// The table could not say in time where a chat was before.
-struct NotKnown;
-
 /// Why an event may not pass now.
 enum Held {
     Limited { retry_after: Duration, notice: bool },
@@ -133,8 +139,8 @@ impl Admission {
         let held = async { if known { self.held(event).await } else { None } };
         let (former, mut held) = tokio::join!(self.former(&arrival), held);
         let Ok(former) = former else { return self.busy(event, BUSY_RETRY) };
-        if !self.allowed(event, former.as_ref(), allow).await {
-            return Admitted::NotAllowed;
+        if let Err(refused) = self.entry(event, former.as_ref(), allow).await {
+            return refused;
         }
         if arrival.command.is_none() && !known {
             held = self.held(event).await;
@@ -142,7 +148,12 @@ impl Admission {
         if let Some(held) = held {
             return self.hold(event, held).await;
         }
-        let envelope = self.envelope(arrival, former);
+        self.hand_over(arrival, former, false).await
+    }
+
+    /// Sends what nothing holds back any more.
+    async fn hand_over(&self, arrival: Arrival, former: Option<SessionKey>, album: bool) -> Admitted {
+        let envelope = Envelope { album, ..self.envelope(arrival, former) };
         if !fits(&envelope) {
             return self.too_large(&envelope.event).await;
         }
@@ -153,8 +164,8 @@ impl Admission {
     /// another body is a conflict also while the first is on its way.
     pub async fn admit_api(&self, message: &ApiMessage, allow: &Allow) -> Admitted {
         let event = &message.arrival.event;
-        if !self.allowed(event, None, allow).await {
-            return Admitted::NotAllowed;
+        if let Err(refused) = self.entry(event, None, allow).await {
+            return refused;
         }
         let envelope = self.envelope((*message.arrival).clone(), None);
         if !fits(&envelope) {
@@ -185,7 +196,7 @@ impl Admission {
     pub async fn unreadable(&self, arrival: &Arrival, reason: &str, allow: &Allow) {
         let event = &arrival.event;
         let former = self.former(arrival).await.unwrap_or_default();
-        if !self.allowed(event, former.as_ref(), allow).await {
+        if self.entry(event, former.as_ref(), allow).await.is_err() {
             return;
         }
         match self.rate(event).await {
@@ -210,7 +221,16 @@ impl Admission {
         if event.session_key_override.is_none() {
             event.session_key_override.clone_from(&former_chat);
         }
-        Envelope { event, accepted_at: self.clock.now_ms(), position, command, unattended, redrive: 0, former_chat }
+        Envelope {
+            event,
+            accepted_at: self.clock.now_ms(),
+            position,
+            command,
+            unattended,
+            redrive: 0,
+            former_chat,
+            album: false,
+        }
     }
 
     /// What the chat was called before it moved. The read is a consistent one, at twice the price of half a unit: the
@@ -230,24 +250,6 @@ impl Admission {
             }
             Err(_) => Err(NotKnown),
         }
-    }
-
-    /// Whether the sender or the chat is on the list. Others are told so once a day, with the id that an operator would
-    /// put on it.
-    async fn allowed(&self, event: &InboundEvent, former: Option<&SessionKey>, allow: &Allow) -> bool {
-        if permits(event, former, allow) {
-            return true;
-        }
-        line(event, EventOutcome::Refused, "not_allowed");
-        match Answers::of(event.channel) {
-            Answers::ByStatus => {}
-            Answers::InChat => {
-                let mut refusal = self.answer(event, "refused", self.language.not_allowed(&event.sender_id));
-                refusal.event_id = refusal_id(event, self.clock.now_ms()).caused("refused");
-                self.send_notice(&refusal).await;
-            }
-        }
-        false
     }
 
     /// Asks for the rate and the depth at the same time.
@@ -426,24 +428,6 @@ impl Depth {
     fn asked(&self) -> MutexGuard<'_, Asked> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Whether the list has the sender or the chat, by the id it has or the one it had before it moved.
-fn permits(event: &InboundEvent, former: Option<&SessionKey>, allow: &Allow) -> bool {
-    match Answers::of(event.channel) {
-        Answers::InChat => {
-            allow.permits(&[&event.sender_id, &event.chat_id])
-                || former.is_some_and(|chat| allow.permits(&[&chat.last_part()]))
-        }
-        // Who sends is what the caller says; which chat it uses is what its key is for.
-        Answers::ByStatus => allow.permits(&[&event.chat_id]),
-    }
-}
-
-/// One refusal a sender, chat and day: a second one has the same id and is recognised by the delivery.
-fn refusal_id(event: &InboundEvent, now: Millis) -> EventId {
-    let day = now.timestamp().strftime("%Y-%m-%d").to_string();
-    EventId::derive(event.channel.as_str(), &["refused", &event.account, &event.chat_id, &event.sender_id, &day])
 }
 
 /// Whether a queue takes the event.

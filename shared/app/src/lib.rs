@@ -12,6 +12,7 @@
 //! | [`memory_text`] | what a system prompt says of long-term memory |
 //! | [`model`] | the configured model |
 //! | [`settings`] | the configuration as the use cases need it |
+//! | [`pairing`] | a code that lets its first sender in |
 //! | [`dead_letter`] | what a queue gave up: send what was committed, answer for what was not |
 //! | [`redrive`] | sends what was given up again |
 //! | [`api`] | the HTTP API: messages, events, streams, sessions |
@@ -29,6 +30,7 @@ pub mod jobs;
 pub mod journal_line;
 pub mod memory_text;
 pub mod model;
+pub mod pairing;
 pub mod redrive;
 pub mod send;
 pub mod settings;

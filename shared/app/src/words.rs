@@ -74,6 +74,16 @@ impl Language {
     }
 
     /// The message has no text and nothing else that can be read.
+    /// The sender was let in by a code.
+    #[must_use]
+    pub fn paired(self) -> String {
+        self.pick(
+            "Welcome! You may talk with me now. What can I do for you?",
+            "Willkommen! Du darfst jetzt mit mir sprechen. Was kann ich für dich tun?",
+            "欢迎！您现在可以和我对话了，有什么可以帮您？",
+        )
+    }
+
     #[must_use]
     pub fn nothing_to_read(self) -> String {
         self.pick(

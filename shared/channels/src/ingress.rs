@@ -146,6 +146,19 @@ pub struct Arrival {
     pub can_have_moved: bool,
 }
 
+/// One of several messages that a person sent as one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AlbumPart {
+    /// The message as an event of its own.
+    pub arrival: Arrival,
+    /// What all parts have in common: the identity of the whole.
+    pub album: EventId,
+    /// Its place among them: the platform's number of the message.
+    pub number: i64,
+    /// Whether it is for us by itself. In a group that is the part whose caption names us; the others say nothing.
+    pub addressed: bool,
+}
+
 /// What a verified request turned out to be.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Normalised {
@@ -173,6 +186,8 @@ pub enum Normalised {
         /// What it says.
         news: ChatNews,
     },
+    /// One of several messages that a person sent as one.
+    AlbumPart(Box<AlbumPart>),
     /// The platform asked a question of its own (a URL check): this is the whole answer.
     Answer(IngressResponse),
 }

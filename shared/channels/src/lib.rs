@@ -32,7 +32,7 @@ pub mod slack;
 pub mod telegram;
 pub mod webhook;
 
-pub use ingress::{Arrival, ChatNews, IngressRequest, IngressResponse, Normalised, Refusal};
+pub use ingress::{AlbumPart, Arrival, ChatNews, IngressRequest, IngressResponse, Normalised, Refusal};
 pub use outbound::{Handler, Outbound, SendError};
 
 /// Which messages of a chat with several people are for us.

@@ -125,6 +125,7 @@ pub(crate) fn check(body: &[u8], result: Result<Normalised, Refusal>) {
             assert!(arrival.event.metadata.keys().all(|key| !key.starts_with('_')));
         }
         Ok(Normalised::Unreadable { arrival, .. }) => assert!(arrival.event.content.is_empty()),
+        Ok(Normalised::AlbumPart(part)) => assert!(!part.arrival.event.content.is_empty()),
         Ok(Normalised::Ignored { .. } | Normalised::Chat { .. } | Normalised::Answer(_)) => {}
     }
 }

@@ -28,6 +28,9 @@ pub struct Envelope {
     /// What the chat was called before it moved: what is remembered of it stands under that name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub former_chat: Option<SessionKey>,
+    /// Whether it stands for an album, whose parts are stored: the event itself has one of them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub album: bool,
 }
 
 impl Envelope {

@@ -132,6 +132,7 @@ fn control_is_nothing_a_payload_can_claim() {
         unattended: false,
         redrive: 0,
         former_chat: None,
+        album: false,
     };
     assert!(envelope.trusted().is_err());
 }

@@ -18,6 +18,7 @@ use turnlock_app::deliver::Delivery;
 use turnlock_app::deliver::observers::{ItemObserver, LogObserver, Observer};
 use turnlock_app::ingress::{ConfigMismatch, FreshIds, Ingress};
 use turnlock_app::jobs::Jobs;
+use turnlock_app::pairing::Pairings;
 use turnlock_app::settings::{AgentSettings, rate};
 use turnlock_app::turn::Agent;
 use turnlock_channels::http::PlatformHttp;
@@ -101,6 +102,7 @@ impl Host {
             clock: ports.clock.clone(),
             depth: Depth::default(),
         });
+            pairings: Pairings::default(),
         let ids = Arc::new(FreshIds::new(ports.clock.clone(), ports.seed));
         let ingress =
             Ingress::from_config(&ports.config, Arc::clone(&admission), ports.clock.clone(), Arc::clone(&ids))?;

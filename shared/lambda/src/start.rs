@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use turnlock_app::admit::{Admission, Depth};
 use turnlock_app::ingress::{ConfigMismatch, FreshIds};
 use turnlock_app::model::{self, ModelError};
+use turnlock_app::pairing::Pairings;
 use turnlock_app::settings::{AgentSettings, rate};
 use turnlock_clock::Clock;
 use turnlock_config::{Config, ConfigError, Part, names};
@@ -97,6 +98,7 @@ struct Inner {
     sqs: aws_sdk_sqs::Client,
     store: OnceLock<Store>,
     depth: Depth,
+    pairings: Pairings,
     clock: Clock,
 }
 
@@ -152,8 +154,9 @@ impl Start {
         let secrets = values.get(names::SECRETS).map(|ids| Secrets::new(&aws.for_service("SECRETS_MANAGER"), ids));
         let path = PathBuf::from(values.get(names::CONFIG).map(String::as_str).unwrap_or_default());
         let sqs = SqsQueue::client(&aws.for_service("SQS"));
-        let (store, depth, clock) = (OnceLock::new(), Depth::default(), Clock::system());
-        Ok(Self(Arc::new(Inner { function, values, aws, path, secrets, sqs, store, depth, clock })))
+        let (depth, pairings) = (Depth::default(), Pairings::default());
+        let (store, clock) = (OnceLock::new(), Clock::system());
+        Ok(Self(Arc::new(Inner { function, values, aws, path, secrets, sqs, store, depth, pairings, clock })))
     }
 
     /// Reads the secrets and the configuration.
@@ -242,6 +245,7 @@ impl Start {
             language: settings.language,
             clock: self.clock(),
             depth: self.0.depth.clone(),
+            pairings: self.0.pairings.clone(),
         }))
     }
 

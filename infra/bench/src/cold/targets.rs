@@ -285,8 +285,16 @@ fn agent_event(number: u64) -> anyhow::Result<Value> {
     let now = Millis::from(Timestamp::now());
     let Arrival { event, position, command, unattended, .. } = *arrival;
     let group = event.session_key().to_string();
-    let envelope =
-        Envelope { event, accepted_at: now, position, command, unattended, redrive: 0, former_chat: None };
+    let envelope = Envelope {
+        event,
+        accepted_at: now,
+        position,
+        command,
+        unattended,
+        redrive: 0,
+        former_chat: None,
+        album: false,
+    };
     let record = json!({
         "messageId": format!("059f36b4-87a3-44ab-83d2-{number:012}"),
         "receiptHandle": "AQEBwJnKyrHigUMZj6rYigCgxlaS3SLy0a",

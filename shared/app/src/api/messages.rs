@@ -42,7 +42,7 @@ impl Api {
             Admitted::Limited { retry_after } => later(429, "limited", retry_after),
             Admitted::Busy { retry_after } => later(503, "busy", retry_after),
             Admitted::Conflict => error(409, "conflict", "this Idempotency-Key was used with another body"),
-            Admitted::NotAllowed => error(403, "not_allowed", "this key may not use this session"),
+            Admitted::NotAllowed | Admitted::Noted => error(403, "not_allowed", "this key may not use this session"),
             Admitted::TooLarge { limit } => {
                 error(413, "too_large", &format!("the message is larger than {limit} bytes"))
             }

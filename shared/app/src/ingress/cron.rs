@@ -47,6 +47,7 @@ pub async fn cron(
         unattended: arrival.unattended,
         redrive: 0,
         former_chat: None,
+        album: false,
     };
     let sent = send::inbound(inbound, &envelope).await;
     if let Err(error) = &sent {

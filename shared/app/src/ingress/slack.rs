@@ -29,6 +29,8 @@ impl Ingress {
                 let retries = request.header(RETRY_NUMBER).and_then(|number| number.parse().ok()).unwrap_or(0);
                 self.slack_event(route, traced(*arrival, &request), retries).await
             }
+            // Several files of a Slack message come in one event.
+            Ok(Normalised::AlbumPart(part)) => self.slack_event(route, part.arrival, 0).await,
             Ok(Normalised::Unreadable { reason, arrival }) => {
                 // Answering is not worth a second delivery: a sentence that comes too late is dropped.
                 let answering = self.admission.unreadable(&arrival, reason, &route.allow);
@@ -69,6 +71,7 @@ impl Ingress {
             | Admitted::AlreadyAccepted
             | Admitted::Limited { .. }
             | Admitted::NotAllowed
+            | Admitted::Noted
             | Admitted::TooLarge { .. }
             | Admitted::Unsendable => done(),
         }

@@ -14,6 +14,7 @@ impl Ingress {
         let Some(route) = self.webhook.get(account) else { return unknown_account(Channel::Webhook) };
         match webhook::receive(&route.source, &request, self.clock.now(), &self.ids.next()) {
             Ok(Normalised::Event(arrival)) => self.webhook_event(*arrival).await,
+            Ok(Normalised::AlbumPart(part)) => self.webhook_event(part.arrival).await,
             Ok(Normalised::Unreadable { reason, arrival }) => {
                 ignore(Channel::Webhook, account, Some(&arrival.event.event_id), reason);
                 done()
@@ -39,7 +40,9 @@ impl Ingress {
             Admitted::Limited { retry_after } => later(429, "limited", retry_after),
             Admitted::Busy { retry_after } => later(503, "busy", retry_after),
             Admitted::Conflict => error(409, "conflict", "this delivery came before with another body"),
-            Admitted::NotAllowed => error(403, "not_allowed", "this source may not talk to the agent"),
+            Admitted::NotAllowed | Admitted::Noted => {
+                error(403, "not_allowed", "this source may not talk to the agent")
+            }
             Admitted::TooLarge { limit } => error(413, "too_large", &format!("the event is larger than {limit} bytes")),
             Admitted::Unsendable => error(422, "unsendable", "no queue takes this event"),
         }

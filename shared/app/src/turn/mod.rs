@@ -5,6 +5,7 @@
 //! record's redelivery takes the same path, and the marker tells a committed event from an open one.
 
 mod acquire;
+mod album;
 mod context;
 mod dispatch;
 mod frames;
@@ -118,10 +119,18 @@ impl Agent {
             return dead_letter::give_up(&*self.dead_letters, (&*self.inbound, dead_letter::INBOUND), record).await;
         };
         let session = envelope.event.session_key();
-        self.receive(&Receive { record, queue: &*self.inbound, envelope, session, deadline, dead_letter: false }).await
+        self.receive(Receive { record, queue: &*self.inbound, envelope, session, deadline, dead_letter: false }).await
     }
 
-    async fn receive(&self, receive: &Receive<'_>) -> Handled {
+    async fn receive(&self, mut receive: Receive<'_>) -> Handled {
+        if receive.envelope.album {
+            match self.gather(&mut receive).await {
+                Ok(None) => {}
+                Ok(Some(handed_back)) => return handed_back,
+                Err(error) => return self.store_failed(&receive, &error).await,
+            }
+        }
+        let receive = &receive;
         let taken = match self.acquire(receive).await {
             Ok(taken) => taken,
             Err(error) => return self.store_failed(receive, &error).await,
@@ -154,7 +163,8 @@ impl Agent {
     /// Receives that nothing accounts for: workers that died before they could note anything.
     fn unaccounted(&self, receive: &Receive<'_>, head: &Head) -> bool {
         let noted = head.noted(&receive.envelope.event.event_id);
-        !receive.dead_letter && receive.record.receive_count > noted.saturating_add(UNNOTED_RECEIVES)
+        let waited = if receive.envelope.album { album::MOST_RECEIVES } else { 0 };
+        !receive.dead_letter && receive.record.receive_count > noted.saturating_add(UNNOTED_RECEIVES + waited)
     }
 
     async fn too_many_receives(&self, receive: &Receive<'_>, lock: Option<&Lock>) -> Handled {
@@ -430,7 +440,7 @@ impl Agent {
         let session = envelope.event.session_key();
         let event_id = envelope.event.event_id.clone();
         let receive = Receive { record, queue, envelope, session, deadline, dead_letter: true };
-        match self.receive(&receive).await {
+        match self.receive(receive).await {
             Handled::Done => Settled::Done(event_id),
             Handled::GivenBack(after) => Settled::GivenBack(after),
         }

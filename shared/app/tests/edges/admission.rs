@@ -23,14 +23,14 @@ use turnlock_store::admission::AdmissionState;
 
 use crate::kit::Kit;
 
-const FREE: Rate = Rate { rpm: 0, burst: 0 };
+pub(crate) const FREE: Rate = Rate { rpm: 0, burst: 0 };
 const STRICT: Rate = Rate { rpm: 20, burst: 2 };
 
-fn secret() -> SecretString {
+pub(crate) fn secret() -> SecretString {
     SecretString::from("c2VjcmV0LXNlY3JldA==")
 }
 
-fn ingress(kit: &Kit, admission: Arc<Admission>, allow: &Allow) -> Ingress {
+pub(crate) fn ingress(kit: &Kit, admission: Arc<Admission>, allow: &Allow) -> Ingress {
     let bot = telegram::Bot {
         account: "main".to_owned(),
         bot_id: 1,
@@ -69,7 +69,7 @@ fn ingress(kit: &Kit, admission: Arc<Admission>, allow: &Allow) -> Ingress {
 }
 
 /// A private message to the bot.
-fn update(id: i64, text: &str) -> Value {
+pub(crate) fn update(id: i64, text: &str) -> Value {
     json!({ "update_id": id, "message": {
         "message_id": id, "date": 1_767_603_600, "chat": { "id": 7, "type": "private" },
         "from": { "id": 7, "is_bot": false, "first_name": "Ann" }, "text": text,
@@ -80,13 +80,13 @@ async fn tell(ingress: &Ingress, id: i64, text: &str) -> IngressResponse {
     deliver(ingress, &update(id, text)).await
 }
 
-async fn deliver(ingress: &Ingress, update: &Value) -> IngressResponse {
+pub(crate) async fn deliver(ingress: &Ingress, update: &Value) -> IngressResponse {
     let headers = telegram::sign_headers(&secret());
     ingress.telegram("main", IngressRequest::post("/telegram/main", headers, update.to_string())).await
 }
 
 /// A direct message to the app; `retry` is Slack's own count.
-async fn slack_message(kit: &Kit, ingress: &Ingress, retry: Option<u32>) -> IngressResponse {
+pub(crate) async fn slack_message(kit: &Kit, ingress: &Ingress, retry: Option<u32>) -> IngressResponse {
     let body = json!({ "type": "event_callback", "team_id": "T0TEAM", "api_app_id": "A0APP", "event_id": "Ev1",
         "event_time": 1_767_603_600, "event": { "type": "message", "channel": "D0DM", "channel_type": "im",
         "user": "U0USER", "ts": "1767603600.000100", "text": "hi" } })
@@ -107,7 +107,7 @@ async fn webhook(kit: &Kit, ingress: &Ingress, id: &str) -> IngressResponse {
 }
 
 /// What waits in a queue, in order.
-fn waiting(queue: &LocalQueue) -> Vec<Envelope> {
+pub(crate) fn waiting(queue: &LocalQueue) -> Vec<Envelope> {
     let records = queue.receive(10).unwrap().into_iter();
     records.map(|record| serde_json::from_str(&record.body).unwrap()).collect()
 }
@@ -340,6 +340,7 @@ async fn an_event_that_no_queue_takes_is_refused_before_it_is_admitted() {
         unattended: false,
         redrive: 0,
         former_chat: None,
+        album: false,
     };
     assert!(send::inbound(&*kit.inbound, &fits).await.is_err(), "the queue says the same");
 }

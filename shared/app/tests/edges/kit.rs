@@ -14,6 +14,7 @@ use turnlock_app::admit::{Admission, Depth};
 use turnlock_app::control::Control;
 use turnlock_app::deliver::observers::Observer;
 use turnlock_app::deliver::{BATCH_TIME, Delivery, ReplyRoute};
+use turnlock_app::pairing::Pairings;
 use turnlock_app::send;
 use turnlock_app::settings::{AgentSettings, Limits};
 use turnlock_app::turn::Agent;
@@ -78,6 +79,7 @@ impl Kit {
             language: Language::English,
             clock: self.clock.clone(),
             depth: Depth::default(),
+            pairings: Pairings::default(),
         })
     }
 

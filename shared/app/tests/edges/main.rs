@@ -9,5 +9,6 @@ mod commands;
 mod cron;
 mod delivery;
 mod kit;
+mod pairing;
 mod races;
 mod redrive;

@@ -10,6 +10,9 @@ use super::Bot;
 use super::message::{ChatKind, Message};
 use crate::{Groups, command as words, json};
 
+/// The reason of a message that people in a group say to each other.
+pub(super) const NOT_ADDRESSED: &str = "not_addressed";
+
 /// Why a message is for us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Addressed {
@@ -39,7 +42,7 @@ pub(super) fn addressed(bot: &Bot, message: &Message<'_>) -> Result<Addressed, &
     if message.kind == ChatKind::Channel && starts_with_name(bot, message.text()) {
         return Ok(Addressed::Directly);
     }
-    if bot.groups == Groups::Always { Ok(Addressed::ByPolicy) } else { Err("not_addressed") }
+    if bot.groups == Groups::Always { Ok(Addressed::ByPolicy) } else { Err(NOT_ADDRESSED) }
 }
 
 /// The command for us that the message begins with. What stands behind it is ignored, as everywhere in Telegram. What

@@ -14,7 +14,7 @@ use turnlock_domain::time::Millis;
 
 use super::addressing::{self, Addressed};
 use super::{Bot, media};
-use crate::ingress::{Arrival, ChatNews, Normalised};
+use crate::ingress::{AlbumPart, Arrival, ChatNews, Normalised};
 use crate::json;
 
 /// The id of a forum's General topic: the chat itself, in both directions.
@@ -53,11 +53,20 @@ pub(super) fn normalise(bot: &Bot, event_id: &EventId, value: &Value) -> Normali
     if let Some(reason) = message.nobody_speaks(bot) {
         return Normalised::ignored(reason, event_id);
     }
-    let addressed = match addressing::addressed(bot, &message) {
+    let addressed = addressing::addressed(bot, &message);
+    let content = message.content();
+    if let (Some(album), Ok(_) | Err(addressing::NOT_ADDRESSED)) = (message.album(bot), &addressed)
+        && !content.is_empty()
+        && addressing::command(bot, &message).is_none()
+    {
+        let arrival = message.arrival(bot, event_id, content);
+        let part = AlbumPart { arrival, album, number: message.id, addressed: addressed.is_ok() };
+        return Normalised::AlbumPart(Box::new(part));
+    }
+    let addressed = match addressed {
         Ok(addressed) => addressed,
         Err(reason) => return Normalised::ignored(reason, event_id),
     };
-    let content = message.content();
     if !content.is_empty() {
         return Normalised::Event(Box::new(message.arrival(bot, event_id, content)));
     }
@@ -114,6 +123,13 @@ impl<'u> Message<'u> {
     pub(super) fn entities(&self) -> &'u [Value] {
         let of_text = json::string(self.value, "/text").is_some();
         json::list(self.value, if of_text { "/entities" } else { "/caption_entities" })
+    }
+
+    /// The identity of the album that the message is a part of. A chat's name is in it, since nothing says that the
+    /// platform's number of an album is one of a kind.
+    fn album(&self, bot: &Bot) -> Option<EventId> {
+        let group = json::id(self.value, "/media_group_id")?;
+        Some(EventId::derive("telegram", &[&bot.bot_id.to_string(), "album", &self.chat_id(), &group]))
     }
 
     /// The chat's id; with the connection in front where we answer on a business account's behalf.

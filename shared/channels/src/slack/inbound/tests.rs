@@ -80,6 +80,7 @@ fn arrival(normalised: Normalised) -> Arrival {
 fn reason(normalised: &Normalised) -> &'static str {
     match normalised {
         Normalised::Event(_) => "event",
+        Normalised::AlbumPart(_) => "album_part",
         Normalised::Unreadable { reason, .. } | Normalised::Ignored { reason, .. } => reason,
         Normalised::Chat { news, .. } => news.reason(),
         Normalised::Answer(_) => "answer",

@@ -80,6 +80,7 @@ fn of_update(update: &Value) -> Normalised {
 fn arrival(normalised: Normalised) -> Arrival {
     match normalised {
         Normalised::Event(arrival) => *arrival,
+        Normalised::AlbumPart(part) => part.arrival,
         other => panic!("no event: {other:?}"),
     }
 }
@@ -87,6 +88,7 @@ fn arrival(normalised: Normalised) -> Arrival {
 fn reason(normalised: &Normalised) -> &'static str {
     match normalised {
         Normalised::Event(_) => "event",
+        Normalised::AlbumPart(_) => "album_part",
         Normalised::Unreadable { reason, .. } | Normalised::Ignored { reason, .. } => reason,
         Normalised::Chat { news, .. } => news.reason(),
         Normalised::Answer(_) => "answer",
@@ -124,7 +126,7 @@ fn every_fixture_becomes_what_it_is() {
         ("group_command", "event"),
         ("group_text_mention", "event"),
         ("photo_caption", "event"),
-        ("album_part", "event"),
+        ("album_part", "album_part"),
         ("document", "event"),
         ("voice", "event"),
         ("animation", "event"),
