@@ -2,7 +2,8 @@
 //!
 //! A message goes back to the queue that gave it up, under a deduplication id of its own: the old one would make the queue
 //! accept and drop it for five minutes. An event that is committed runs no second time: one that failed is refused here,
-//! since its sender was told so; what any other still owes is sent. What is older than a marker lives is refused: nobody
+//! since its sender was told so; what any other still owes is sent. Of a reply, the parts that were given up are opened
+//! once more; those that are shown stay. What is older than a marker lives is refused: nobody
 //! could tell any more whether it is committed.
 //!
 //! How it fails: an item is removed after its message was sent. If that does not happen, the next redrive sends it again,
@@ -19,6 +20,7 @@ use turnlock_queue::{NewMessage, Queue, SendError};
 use turnlock_store::dead::DeadItem;
 use turnlock_store::{LEDGER_LIFETIME, MARKER_LIFETIME, Store, StoreError};
 
+use crate::deliver::rules;
 use crate::{dead_letter, send};
 
 /// How long a dead-letter queue keeps a message.
@@ -100,7 +102,12 @@ impl Redrive {
             let answered = self.store.marker(&item.event_id).await?.is_some_and(|marker| failed(marker.outcome()));
             let message = if answered { Err(Refusal::Answered) } else { message(&item, now) };
             match message {
-                Ok((target, message)) => ready.push((target, item, message)),
+                Ok((target, message)) => {
+                    if target == Target::Outbound {
+                        self.reopen(&item).await?;
+                    }
+                    ready.push((target, item, message));
+                }
                 Err(refusal) => done.push((item, Err(refusal.into()))),
             }
         }
@@ -120,6 +127,14 @@ impl Redrive {
             }
         }
         Ok(done)
+    }
+
+    /// Opens the ledger of a reply once more. If the reply is not sent after all, the next redrive does it again.
+    async fn reopen(&self, item: &DeadItem) -> Result<(), StoreError> {
+        match serde_json::from_str::<OutboundEvent>(&item.body) {
+            Ok(event) => self.store.reopen_ledger(&rules::ledger_key(&event)).await,
+            Err(_) => Ok(()),
+        }
     }
 
     fn queue(&self, target: Target) -> &dyn Queue {

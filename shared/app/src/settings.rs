@@ -1,6 +1,6 @@
 //! What the use cases need of the configuration.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use turnlock_config::Config;
@@ -20,6 +20,8 @@ pub struct AgentSettings {
     pub instructions: String,
     /// The first sentence of a session, by channel; joined to its first reply.
     pub intro: BTreeMap<Channel, String>,
+    /// The accounts whose chats see a reply only when it is finished.
+    pub unstreamed: BTreeSet<(Channel, String)>,
     /// How far it may go.
     pub limits: Limits,
 }
@@ -57,10 +59,30 @@ impl AgentSettings {
             name: agent.name.clone(),
             language: Language::from_code(&agent.language).unwrap_or_default(),
             instructions: agent.instruction_text(),
+            unstreamed: unstreamed(config),
             intro: intro.collect::<BTreeMap<_, _>>(),
             limits: Limits::from_config(config),
         }
     }
+}
+
+impl AgentSettings {
+    /// Whether a reply on this channel and account is shown while it is written.
+    #[must_use]
+    pub fn streams(&self, channel: Channel, account: &str) -> bool {
+        match channel {
+            Channel::Gateway | Channel::Cli => true,
+            Channel::Telegram | Channel::Slack => !self.unstreamed.contains(&(channel, account.to_owned())),
+            Channel::Webhook | Channel::Cron | Channel::Unknown => false,
+        }
+    }
+}
+
+fn unstreamed(config: &Config) -> BTreeSet<(Channel, String)> {
+    let telegram = config.telegram.iter().map(|(name, bot)| (Channel::Telegram, name, &bot.account));
+    let slack = config.slack.iter().map(|(name, app)| (Channel::Slack, name, &app.account));
+    let quiet = telegram.chain(slack).filter(|(_, _, account)| !account.stream);
+    quiet.map(|(channel, name, _)| (channel, name.clone())).collect()
 }
 
 impl Limits {

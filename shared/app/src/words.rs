@@ -1,5 +1,6 @@
 //! Every sentence shown to a user, by language: one kind sentence each, no jargon, no exception text.
 
+use turnlock_domain::envelope::Command;
 use turnlock_domain::turn::Failure;
 
 /// A language that the sentences exist in.
@@ -73,7 +74,6 @@ impl Language {
         }
     }
 
-    /// The message has no text and nothing else that can be read.
     /// The sender was let in by a code.
     #[must_use]
     pub fn paired(self) -> String {
@@ -84,6 +84,7 @@ impl Language {
         )
     }
 
+    /// The message has no text and nothing else that can be read.
     #[must_use]
     pub fn nothing_to_read(self) -> String {
         self.pick(
@@ -145,6 +146,16 @@ impl Language {
         )
     }
 
+    /// What a reply ends with that is longer than an API client can be shown.
+    #[must_use]
+    pub fn rest_in_history(self) -> String {
+        self.pick(
+            "(This answer goes on in the conversation's history.)",
+            "(Diese Antwort geht im Verlauf des Gesprächs weiter.)",
+            "（其余内容请见对话历史。）",
+        )
+    }
+
     /// Control has stored a stop; `running` = a turn was running.
     #[must_use]
     pub fn stopping(self, running: bool) -> String {
@@ -191,6 +202,42 @@ impl Language {
                 )
             }
         }
+    }
+
+    /// What a command does, as a platform's list of commands shows it; none for what is no command of people's.
+    #[must_use]
+    pub fn command(self, command: Command) -> Option<String> {
+        match command {
+            Command::New => Some(self.pick("begin a new conversation", "ein neues Gespräch beginnen", "开始新的对话")),
+            Command::Stop => Some(self.pick(
+                "end what I am doing and what waits for me",
+                "beenden, was ich gerade tue und was noch wartet",
+                "停止当前任务和排队的消息",
+            )),
+            Command::Status => Some(self.pick("say what I am doing", "sagen, was ich gerade tue", "查看当前状态")),
+            Command::Help => Some(self.pick("say what I can do", "sagen, was ich kann", "查看使用说明")),
+            Command::Tap | Command::Unknown => None,
+        }
+    }
+
+    /// What the app called `name` is, in a platform's directory.
+    #[must_use]
+    pub fn app(self, name: &str) -> String {
+        match self {
+            Self::English => format!("Talk with {name}, an assistant."),
+            Self::German => format!("Sprich mit {name}, einem Assistenten."),
+            Self::Chinese => format!("和助手 {name} 对话。"),
+        }
+    }
+
+    /// What can be said behind the app's own command.
+    #[must_use]
+    pub fn command_hint(self) -> String {
+        self.pick(
+            "[new | stop | status | help | your message]",
+            "[new | stop | status | help | deine Nachricht]",
+            "[new | stop | status | help | 您的消息]",
+        )
     }
 
     /// What a session is doing.

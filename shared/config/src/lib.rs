@@ -152,10 +152,6 @@ impl Config {
             keys.push("models[0].price".to_owned());
         }
         keys.extend((1..self.models.len()).map(|index| format!("models[{index}]")));
-        let telegram = self.telegram.iter().map(|(name, bot)| ("telegram", name, &bot.account));
-        let slack = self.slack.iter().map(|(name, app)| ("slack", name, &app.account));
-        let quiet = telegram.chain(slack).filter(|(_, _, account)| !account.stream);
-        keys.extend(quiet.map(|(channel, name, _)| format!("{channel}.{name}.stream")));
         keys
     }
 

@@ -21,6 +21,7 @@ use turnlock_app::jobs::Jobs;
 use turnlock_app::pairing::Pairings;
 use turnlock_app::settings::{AgentSettings, rate};
 use turnlock_app::turn::Agent;
+use turnlock_app::words::Language;
 use turnlock_channels::http::PlatformHttp;
 use turnlock_clock::Clock;
 use turnlock_config::Config;
@@ -101,8 +102,8 @@ impl Host {
             language: settings.language,
             clock: ports.clock.clone(),
             depth: Depth::default(),
-        });
             pairings: Pairings::default(),
+        });
         let ids = Arc::new(FreshIds::new(ports.clock.clone(), ports.seed));
         let ingress =
             Ingress::from_config(&ports.config, Arc::clone(&admission), ports.clock.clone(), Arc::clone(&ids))?;
@@ -169,8 +170,9 @@ impl Host {
 }
 
 fn delivery(ports: &Ports, senders: &queues::Senders) -> Result<Delivery, ConfigMismatch> {
+    let language = Language::from_code(&ports.config.agent.language).unwrap_or_default();
     let observers: Vec<Arc<dyn Observer>> =
-        vec![Arc::new(LogObserver), Arc::new(ItemObserver::new(ports.store.clone()))];
+        vec![Arc::new(LogObserver), Arc::new(ItemObserver::new(ports.store.clone(), language))];
     let ours = (ports.store.clone(), Arc::clone(&senders.outbound));
     Delivery::from_config(&ports.config, ours, &ports.platforms, &ports.clock, observers)
 }

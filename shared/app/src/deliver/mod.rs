@@ -11,21 +11,30 @@
 //! | [`rules`] | drops what no reader would see, before any channel is asked |
 //! | [`observers`] | who gets a copy of every event |
 //! | `parts` | an event's parts to a platform, one ledger write before and one after each call |
+//! | `preview` | frames: the reply while it is written |
+//! | `slots` | how often frames may be shown |
+//! | `refused` | what follows a call that did not show its part |
+//! | `late` | what a worker repairs whose result another one has overtaken |
 //! | `stored` | events whose reader fetches them: the item is the delivery |
 //! | `hold` | how long a record is ours |
 //!
 //! At least once: a final's part whose answer was lost is sent once more, by edit where its message is known, and stays
-//! marked; a second lost answer leaves it `uncertain`. Frames are never repeated. What cannot be delivered ends in the
-//! ledger as `failed` and in a log line; exception text is never shown to anybody.
+//! marked; a second lost answer leaves it `uncertain`. Frames are never repeated and never given back: of those in hand
+//! only the newest of its turn is shown, and none beside its final. What cannot be delivered ends in the ledger as `failed`,
+//! in a log line and, where a later try may do better, as a dead item; exception text is never shown to anybody.
 
 mod clients;
 mod hold;
+mod late;
 pub mod observers;
 mod parts;
+mod preview;
+mod refused;
 pub mod rules;
+mod slots;
 mod stored;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,7 +48,7 @@ use turnlock_config::Config;
 use turnlock_domain::event::{Channel, OutboundEvent};
 use turnlock_domain::ids::EventId;
 use turnlock_queue::{Queue, Record};
-use turnlock_store::dead::DeadItem;
+use turnlock_store::dead::{DeadItem, DeadPut};
 use turnlock_store::ledger::{Ledger, LedgerState, LedgerWrite};
 use turnlock_store::{Store, StoreError};
 
@@ -51,6 +60,7 @@ use self::rules::Decision;
 use crate::admit::chain;
 use crate::ingress::ConfigMismatch;
 use crate::journal_line;
+use crate::words::Language;
 
 /// The target of lines about deliveries.
 pub const DELIVERY: &str = "turnlock::delivery";
@@ -63,6 +73,8 @@ pub const BATCH_TIME: Duration = Duration::from_secs(90);
 
 /// The longest wait before something is tried again that a platform could not take.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// The longest time that a platform's "later" is taken for.
+const LONGEST_BLOCK: Duration = Duration::from_secs(3600);
 
 /// What delivery needs. One a process.
 pub struct Delivery {
@@ -78,6 +90,8 @@ pub struct Delivery {
     pub observers: Vec<Arc<dyn Observer>>,
     /// Webhook sources and schedules whose replies go to a chat, by channel and account.
     pub reply_routes: BTreeMap<(Channel, String), ReplyRoute>,
+    /// The language of what no model wrote.
+    pub language: Language,
 }
 
 /// The chat to which the replies to a webhook source or a schedule go.
@@ -143,6 +157,7 @@ impl Delivery {
             clock: clock.clone(),
             observers,
             reply_routes: clients::reply_routes(config),
+            language: Language::from_code(&config.agent.language).unwrap_or_default(),
         })
     }
 
@@ -167,14 +182,24 @@ impl Delivery {
     }
 
     /// The records of one chat, in order, up to the first that has to come again: what is not done, and the events of
-    /// those that were worked on.
+    /// those that were worked on. A frame does not come again, whatever stands before it.
     async fn chat(&self, holds: Vec<Hold<'_>>) -> (Vec<String>, Vec<OutboundEvent>) {
+        let parse = |hold: &Hold<'_>| serde_json::from_str::<OutboundEvent>(&hold.record.body);
+        let mut events: VecDeque<_> = holds.iter().map(parse).collect();
         let (mut unfinished, mut taken) = (Vec::new(), Vec::new());
         let mut back = None;
         for mut hold in holds {
+            let Some(event) = events.pop_front() else { break };
+            let frame = event.as_ref().ok().filter(|event| rules::is_frame(event));
+            let needless =
+                frame.is_some_and(|frame| events.iter().flatten().any(|later| rules::supersedes(later, frame)));
+            if frame.is_some() && (needless || back.is_some()) {
+                taken.extend(event.ok());
+                continue;
+            }
             if back.is_none() {
                 let span = journal_line::record_span(hold.record);
-                back = match self.record(&mut hold, &mut taken).instrument(span).await {
+                back = match self.record(&mut hold, event, &mut taken).instrument(span).await {
                     Settled::Done => continue,
                     Settled::Back(visibility) => Some(visibility),
                 };
@@ -185,26 +210,33 @@ impl Delivery {
         (unfinished, taken)
     }
 
-    async fn record(&self, hold: &mut Hold<'_>, taken: &mut Vec<OutboundEvent>) -> Settled {
-        if !hold.has_time() {
+    async fn record(
+        &self,
+        hold: &mut Hold<'_>,
+        event: Result<OutboundEvent, serde_json::Error>,
+        taken: &mut Vec<OutboundEvent>,
+    ) -> Settled {
+        let is_frame = event.as_ref().is_ok_and(rules::is_frame);
+        if !hold.has_time() && !is_frame {
             return Settled::Back(Duration::ZERO);
         }
-        let record = hold.record;
-        let event: OutboundEvent = match serde_json::from_str(&record.body) {
+        let event = match event {
             Ok(event) => event,
-            Err(error) => return self.unreadable(record, &error).await,
+            Err(error) => return self.unreadable(hold.record, &error).await,
         };
         let delivered = self.deliver(&event, hold).await;
         let event_id = event.event_id.clone();
         taken.push(event);
         match delivered {
             Ok(()) => Settled::Done,
+            // Whatever comes after it says more.
+            Err(_) if is_frame => Settled::Done,
             Err(Stop::Wait(wait)) => Settled::Back(wait),
             Err(Stop::Ended) => Settled::Back(growing(1)),
             Err(Stop::Store(error)) => {
                 tracing::error!(target: DELIVERY, event_id, error = %chain(&error),
                     "the delivery of event {event_id} is put off");
-                Settled::Back(growing(record.receive_count))
+                Settled::Back(growing(hold.record.receive_count))
             }
         }
     }
@@ -216,13 +248,15 @@ impl Delivery {
         }
         let event = self.addressed(event);
         match (self.channels.handler(event.channel, &event.account), event.channel) {
-            (Handler::Platform, _) => parts::deliver(self, event, hold).await,
+            (Handler::Platform, _) => Box::pin(parts::deliver(self, event, hold)).await,
             // A webhook or a schedule that nobody replies to is read like an API event.
-            (Handler::Store, _) | (Handler::None, Channel::Webhook | Channel::Cron) => self.keep(&event).await,
+            (Handler::Store, _) | (Handler::None, Channel::Webhook | Channel::Cron) => {
+                self.keep(&event, hold.record).await
+            }
             (
                 Handler::None,
                 Channel::Telegram | Channel::Slack | Channel::Gateway | Channel::Cli | Channel::Unknown,
-            ) => self.undeliverable(&event, "no_handler").await,
+            ) => self.undeliverable(&event, "no_handler", hold.record).await,
         }
     }
 
@@ -241,14 +275,15 @@ impl Delivery {
 
     /// Writes an event to the item that its reader fetches. The write can be repeated, so its outcome is never unknown
     /// and the ledger needs one entry, afterwards.
-    async fn keep(&self, event: &OutboundEvent) -> Result<(), Stop> {
-        match stored::put(&self.store, event).await? {
-            stored::Put::NoCause => self.undeliverable(event, "no_cause").await,
-            stored::Put::Different => self.undeliverable(event, "another_final").await,
+    async fn keep(&self, event: &OutboundEvent, record: &Record) -> Result<(), Stop> {
+        match stored::put(&self.store, event, self.language).await? {
+            stored::Put::NoCause => self.undeliverable(event, "no_cause", record).await,
+            stored::Put::Different => self.undeliverable(event, "another_final", record).await,
             stored::Put::Shown if rules::is_frame(event) => Ok(()),
             stored::Put::Shown => {
                 let now = self.clock.now_ms();
-                let ledger = Ledger::new(&event.event_id, event, 1, now).sent(0, &event.event_id, now);
+                let ledger = Ledger::new(&event.event_id, event, 1, now).kept(0, event.revision, now);
+                let ledger = ledger.sent(0, &event.event_id, now);
                 self.store.write_ledger(ledger).await?;
                 Ok(())
             }
@@ -256,7 +291,7 @@ impl Delivery {
     }
 
     /// Gives up what of an event is not shown: no call will bring it to its channel.
-    async fn undeliverable(&self, event: &OutboundEvent, reason: &'static str) -> Result<(), Stop> {
+    async fn undeliverable(&self, event: &OutboundEvent, reason: &'static str, record: &Record) -> Result<(), Stop> {
         let now = self.clock.now_ms();
         let ledger = match self.store.ledger(&event.event_id).await? {
             Some(ledger) => ledger,
@@ -270,15 +305,31 @@ impl Delivery {
                 LedgerWrite::Written(_) | LedgerWrite::Raced(_) => {}
             }
         }
-        self.give_up(event, reason);
-        Ok(())
+        self.give_up(event, reason, record).await
     }
 
-    /// The line of an event that does not reach its channel, or not for sure.
-    fn give_up(&self, event: &OutboundEvent, reason: &str) {
+    /// The line of an event that does not reach its channel, or not for sure; and the dead item, for the alarm and for a
+    /// redrive, where a later try may do better.
+    async fn give_up(&self, event: &OutboundEvent, reason: &str, record: &Record) -> Result<(), Stop> {
         let caused_by = event.caused_by.as_ref().map(EventId::as_str).unwrap_or_default();
         tracing::warn!(target: UNDELIVERED, event_id = event.event_id, caused_by, channel = event.channel.as_str(),
             account = event.account, reason, "event {} was not delivered: {reason}", event.event_id);
+        // A chat that is gone is marked; an event that shows nothing, or nowhere, does so the next time too.
+        if rules::is_frame(event) || ["chat_gone", "nothing_to_show", "no_cause", "another_final"].contains(&reason) {
+            return Ok(());
+        }
+        let dead = DeadItem {
+            event_id: EventId::from_stored(event.event_id.clone()),
+            queue: OUTBOUND_QUEUE.to_owned(),
+            reason: reason.to_owned(),
+            body: record.body.clone(),
+            at: self.clock.now_ms(),
+            receive_count: record.receive_count,
+        };
+        if self.store.put_dead(&dead).await? == DeadPut::Kept {
+            journal_line::dead(&dead);
+        }
+        Ok(())
     }
 
     /// Keeps a body that is no event of ours for the operator: it would not become one by coming again.

@@ -16,6 +16,7 @@ use turnlock_domain::event::{Channel, OutboundEvent};
 use turnlock_store::Store;
 
 use super::stored;
+use crate::words::Language;
 
 /// How long all observers together may take for all events of a batch.
 pub const OBSERVERS_WITHIN: Duration = Duration::from_millis(300);
@@ -84,13 +85,14 @@ impl Observer for LogObserver {
 #[derive(Debug, Clone)]
 pub struct ItemObserver {
     store: Store,
+    language: Language,
 }
 
 impl ItemObserver {
-    /// An observer that writes to `store`.
+    /// An observer that writes to `store`, and says in `language` where a text is cut.
     #[must_use]
-    pub fn new(store: Store) -> Self {
-        Self { store }
+    pub fn new(store: Store, language: Language) -> Self {
+        Self { store, language }
     }
 }
 
@@ -107,7 +109,7 @@ impl Observer for ItemObserver {
             // A notice that no turn made answers a person in a chat, and nobody asks for it by an id.
             _ if event.turn.is_none() => Ok(()),
             Channel::Telegram | Channel::Slack | Channel::Webhook | Channel::Cron | Channel::Unknown => {
-                stored::put(&self.store, event).await.map(|_| ()).map_err(Into::into)
+                stored::put(&self.store, event, self.language).await.map(|_| ()).map_err(Into::into)
             }
         }
     }

@@ -15,6 +15,9 @@ pub enum Decision {
 /// Decides about one event.
 #[must_use]
 pub fn decide(event: &OutboundEvent) -> Decision {
+    if is_typing(event) && event.channel != Channel::Telegram {
+        return Decision::Drop("typing");
+    }
     if is_frame(event) && !shows_frames(event.channel) {
         return Decision::Drop("frame");
     }
@@ -32,12 +35,34 @@ pub fn is_frame(event: &OutboundEvent) -> bool {
     }
 }
 
-/// Whether the channel shows a text while it is written. On the platforms a frame would be an edit of a preview, which
-/// this version does not make.
+/// Whether the event says nothing but that its turn is at work.
+#[must_use]
+pub fn is_typing(event: &OutboundEvent) -> bool {
+    is_frame(event) && event.message_kind == MessageKind::Progress && event.text().is_empty()
+}
+
+/// Whether `later` makes the frame `event` needless: both are in hand, and `later` says all that it says.
+#[must_use]
+pub fn supersedes(later: &OutboundEvent, event: &OutboundEvent) -> bool {
+    let same_turn = later.turn.is_some() && later.turn == event.turn;
+    same_turn && (later.is_final || (!is_typing(later) && later.revision > event.revision))
+}
+
+/// Under which key an event's ledger stands: a turn's frames and its final have one, so that the preview's messages
+/// become the final.
+#[must_use]
+pub fn ledger_key(event: &OutboundEvent) -> String {
+    match &event.turn {
+        Some(turn) if is_frame(event) => turn.caused("final"),
+        Some(_) | None => event.event_id.clone(),
+    }
+}
+
+/// Whether the channel shows a text while it is written.
 fn shows_frames(channel: Channel) -> bool {
     match channel {
-        Channel::Gateway | Channel::Cli => true,
-        Channel::Telegram | Channel::Slack | Channel::Webhook | Channel::Cron | Channel::Unknown => false,
+        Channel::Telegram | Channel::Slack | Channel::Gateway | Channel::Cli => true,
+        Channel::Webhook | Channel::Cron | Channel::Unknown => false,
     }
 }
 
@@ -49,7 +74,8 @@ mod tests {
 
     fn event(channel: &str, kind: &str, is_final: bool) -> OutboundEvent {
         let metadata = json!({ "_drop": true, "drop": true });
-        let event = json!({ "event_id": "e", "channel": channel, "message_kind": kind, "is_final": is_final, "metadata": metadata });
+        let event = json!({ "event_id": "e", "channel": channel, "message_kind": kind, "is_final": is_final,
+            "metadata": metadata, "content": [{ "type": "text", "text": "so far" }] });
         serde_json::from_value(event).unwrap()
     }
 
@@ -59,8 +85,8 @@ mod tests {
             for kind in ["final", "error", "notice", "approval_request"] {
                 assert_eq!(decide(&event(channel, kind, true)), Decision::Deliver, "{channel} {kind}");
             }
-            let seen = matches!(channel, "gateway" | "cli");
-            let expected = if seen { Decision::Deliver } else { Decision::Drop("frame") };
+            let unseen = matches!(channel, "webhook" | "cron" | "matrix");
+            let expected = if unseen { Decision::Drop("frame") } else { Decision::Deliver };
             for kind in ["progress", "tool_hint", "streaming"] {
                 assert_eq!(decide(&event(channel, kind, false)), expected, "{channel} {kind}");
             }
@@ -68,8 +94,35 @@ mod tests {
     }
 
     #[test]
+    fn that_a_turn_works_is_shown_by_telegram_alone() {
+        for channel in ["telegram", "slack", "webhook", "cron", "gateway", "cli", "matrix"] {
+            let mut typing = event(channel, "progress", false);
+            typing.content.clear();
+            let expected = if channel == "telegram" { Decision::Deliver } else { Decision::Drop("typing") };
+            assert_eq!(decide(&typing), expected, "{channel}");
+        }
+    }
+
+    #[test]
     fn a_kind_of_a_later_version_that_ends_its_turn_is_delivered() {
-        assert_eq!(decide(&event("telegram", "hologram", true)), Decision::Deliver);
-        assert_eq!(decide(&event("telegram", "hologram", false)), Decision::Drop("frame"));
+        assert_eq!(decide(&event("webhook", "hologram", true)), Decision::Deliver);
+        assert_eq!(decide(&event("webhook", "hologram", false)), Decision::Drop("frame"));
+    }
+
+    #[test]
+    fn a_frame_gives_way_to_what_says_more_of_its_turn() {
+        let of = |turn: &str, kind: &str, sequence: u32| {
+            let mut event = event("telegram", kind, kind == "final");
+            event.turn = Some(turnlock_domain::ids::EventId::from_stored(turn));
+            event.revision.sequence = sequence;
+            event
+        };
+        let frame = of("a", "streaming", 2);
+        assert!(supersedes(&of("a", "streaming", 3), &frame) && supersedes(&of("a", "final", u32::MAX), &frame));
+        assert!(!supersedes(&of("a", "streaming", 1), &frame) && !supersedes(&of("b", "final", u32::MAX), &frame));
+        let mut typing = of("a", "progress", 3);
+        typing.content.clear();
+        assert!(!supersedes(&typing, &frame) && supersedes(&of("a", "streaming", 4), &typing));
+        assert_eq!((ledger_key(&frame), ledger_key(&of("a", "final", 1))), ("a.final".to_owned(), "e".to_owned()));
     }
 }

@@ -2,10 +2,11 @@
 //! let out that is not in the history. Sending again is harmless: ids derive from the event.
 
 use serde_json::json;
-use turnlock_domain::commit::CommittedTurn;
+use turnlock_domain::commit::{CommittedTurn, Marker};
 use turnlock_domain::event::{InboundEvent, MessageKind, OutboundEvent, Revision};
 use turnlock_domain::turn::{Job, Outcome, Owed};
 use turnlock_queue::{Queue, SendError};
+use turnlock_store::{Store, StoreError};
 
 use crate::send;
 use crate::words::Language;
@@ -52,6 +53,17 @@ impl Dispatch<'_> {
         out.metadata.insert("outcome".to_owned(), json!(marker.outcome()));
         out
     }
+}
+
+/// The committed turn that `marker` stands for, as the history has it.
+pub(crate) async fn stored_turn(store: &Store, marker: Marker) -> Result<CommittedTurn, StoreError> {
+    let (generation, first, messages) = marker.range();
+    let stored = match messages {
+        0 => None,
+        _ => store.turn(marker.session(), generation, first).await?,
+    };
+    let messages = stored.map(|turn| turn.messages).unwrap_or_default();
+    Ok(CommittedTurn::from_stored(marker, &messages))
 }
 
 /// What people are told of a committed turn: its reply, or, where it has no messages, its outcome.

@@ -83,7 +83,7 @@ pub(super) struct Inference<'a> {
     pub(super) place: (u32, u64),
     /// How often the record has been received.
     pub(super) receives: u32,
-    pub(super) frames: Option<Frames<'a>>,
+    pub(super) frames: &'a Frames<'a>,
 }
 
 /// What the stage knows so far.
@@ -379,9 +379,7 @@ impl Inference<'_> {
                         let event = event?;
                         if let ModelEvent::Text(text) = &event {
                             filter.push(text);
-                            if let Some(frames) = &mut self.frames {
-                                frames.show(filter.visible()).await;
-                            }
+                            self.frames.show(filter.visible());
                         }
                         assembler.push(event);
                         silence.as_mut().reset(Instant::now() + SILENCE);

@@ -19,7 +19,6 @@ use std::time::Duration;
 use tokio::time::Instant;
 use turnlock_domain::commit::{CommittedTurn, Draft, Marker, Written, commit};
 use turnlock_domain::envelope::{Command, Envelope};
-use turnlock_domain::event::Channel;
 use turnlock_domain::message::Message;
 use turnlock_domain::session::SessionKey;
 use turnlock_domain::turn::{Failure, Outcome};
@@ -33,7 +32,7 @@ use turnlock_tools::Registry;
 
 pub use context::scope;
 pub use dispatch::Dispatch;
-pub(crate) use dispatch::final_of;
+pub(crate) use dispatch::{final_of, stored_turn};
 pub(crate) use response::MAX_FAILURES;
 
 use acquire::{Taken, age};
@@ -278,23 +277,13 @@ impl Agent {
         lock: &Lock,
         marker: Marker,
     ) -> Result<CommittedTurn, StoreError> {
-        let turn = self.stored_turn(marker).await?;
+        let turn = stored_turn(&self.store, marker).await?;
         if receive.dead_letter {
             self.store.release_dead_letter(lock).await?;
         } else {
             self.store.release(lock, Release { finished: true, ..Release::default() }).await?;
         }
         Ok(turn)
-    }
-
-    async fn stored_turn(&self, marker: Marker) -> Result<CommittedTurn, StoreError> {
-        let (generation, first, messages) = marker.range();
-        let stored = match messages {
-            0 => None,
-            _ => self.store.turn(marker.session(), generation, first).await?,
-        };
-        let messages = stored.map(|turn: StoredTurn| turn.messages).unwrap_or_default();
-        Ok(CommittedTurn::from_stored(marker, &messages))
     }
 
     /// What needs no model: given up, stopped, too old, tried too often.
@@ -321,13 +310,19 @@ impl Agent {
         found: (Vec<StoredTurn>, Option<ScopeHead>),
         scope: &str,
     ) -> Result<End, StoreError> {
+        let frames = Frames::new(&self.outbound, &self.settings, &receive.envelope.event, lock.fence);
+        // Boxed: what holds it would be as large as everything below, several times over.
+        frames.beside(Box::pin(self.think(receive, (lock, head, lease), found, (scope, &frames)))).await
+    }
+
+    async fn think(
+        &self,
+        receive: &Receive<'_>,
+        (lock, head, lease): (&Lock, &Head, &Lease),
+        found: (Vec<StoredTurn>, Option<ScopeHead>),
+        (scope, frames): (&str, &Frames<'_>),
+    ) -> Result<End, StoreError> {
         let context = context::gather(&self.store, &self.settings, &receive.envelope, head, found).await?;
-        let event = &receive.envelope.event;
-        let streams = match event.channel {
-            Channel::Gateway | Channel::Cli => true,
-            Channel::Telegram | Channel::Slack | Channel::Webhook | Channel::Cron | Channel::Unknown => false,
-        };
-        let interval = self.settings.limits.frame_interval;
         let inference = Inference {
             store: &self.store,
             model: &self.model,
@@ -340,7 +335,7 @@ impl Agent {
             scope,
             place: (head.generation, head.message_count),
             receives: receive.record.receive_count,
-            frames: streams.then(|| Frames::new(&self.outbound, event, lock.fence, interval)),
+            frames,
         };
         Ok(inference.run().await)
     }

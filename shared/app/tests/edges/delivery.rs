@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use serde_json::json;
 use tokio::time::Instant;
 use turnlock_app::deliver::observers::{ItemObserver, LogObserver, Observer, ObserverError};
+use turnlock_app::words::Language;
 use turnlock_domain::event::{Channel, OutboundEvent};
 use turnlock_domain::ids::EventId;
 use turnlock_queue::{NewMessage, Queue};
@@ -405,10 +406,22 @@ async fn a_webhooks_reply_goes_to_its_chat_or_to_its_item() {
 #[tokio::test(start_paused = true)]
 async fn what_turns_of_other_channels_say_can_be_read_by_id() {
     let kit = Kit::new().await;
-    let delivery = kit.delivery_with(vec![Arc::new(ItemObserver::new(kit.store.clone()))]);
+    let delivery = kit.delivery_with(vec![Arc::new(ItemObserver::new(kit.store.clone(), Language::English))]);
     kit.send(&[&says("e1.final", "Hello.")]).await;
     kit.deliver(&delivery).await;
     let item = kit.store.gateway_event(&EventId::from_stored("e1")).await.unwrap().unwrap();
     assert_eq!(item.final_.unwrap().text, "Hello.");
     assert_eq!(event(json!({})).channel, Channel::Telegram);
+}
+
+/// An item of 400 KB is all that DynamoDB holds: a longer final is cut, says so, and does not come again for ever.
+#[tokio::test(start_paused = true)]
+async fn a_final_that_no_item_holds_is_cut_and_says_so() {
+    let kit = Kit::new().await;
+    let mut last = says("e1.final", &"é".repeat(300 * 1024));
+    last.channel = Channel::Gateway;
+    kit.send(&[&last]).await;
+    assert_eq!(kit.deliver(&kit.delivery()).await, 0);
+    let seen = kit.store.gateway_event(&EventId::from_stored("e1")).await.unwrap().unwrap().final_.unwrap();
+    assert!(seen.text.len() > 340 * 1024 && seen.text.ends_with(&Language::English.rest_in_history()));
 }

@@ -1,6 +1,6 @@
 //! One process's worth of real parts, and the platform stub.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -131,6 +131,7 @@ impl Kit {
             clock: self.clock.clone(),
             observers,
             reply_routes: BTreeMap::from([((Channel::Webhook, "alerts".to_owned()), route)]),
+            language: Language::English,
         }
     }
 
@@ -194,6 +195,7 @@ fn settings() -> Arc<AgentSettings> {
         name: "Echo".to_owned(),
         language: Language::English,
         instructions: String::new(),
+        unstreamed: BTreeSet::new(),
         intro: BTreeMap::new(),
         limits: Limits {
             turn: Duration::from_secs(300),
@@ -221,6 +223,14 @@ pub(crate) fn event(changes: Value) -> OutboundEvent {
 /// An event called `id` that says `text`.
 pub(crate) fn says(id: &str, text: &str) -> OutboundEvent {
     event(json!({ "event_id": id, "content": [{ "type": "text", "text": text }] }))
+}
+
+/// A frame of the turn `e1` that says `text` so far.
+pub(crate) fn frame(sequence: u32, text: &str) -> OutboundEvent {
+    event(json!({
+        "event_id": format!("e1.frame.1.{sequence}"), "message_kind": "streaming", "is_final": false,
+        "content": [{ "type": "text", "text": text }], "revision": { "fence": 1, "sequence": sequence },
+    }))
 }
 
 /// What the platform does with a call.
@@ -299,6 +309,7 @@ impl Platform {
         let message = known.unwrap_or_else(|| 100 + i64::try_from(shown.len()).unwrap());
         match call.method.as_str() {
             "deleteMessage" | "chat.delete" => drop(shown.remove(&key(message))),
+            "sendChatAction" => {}
             _ => drop(shown.insert(key(message), (chat, text("text")))),
         }
         message

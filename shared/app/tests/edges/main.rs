@@ -10,5 +10,6 @@ mod cron;
 mod delivery;
 mod kit;
 mod pairing;
+mod preview;
 mod races;
 mod redrive;

@@ -3,9 +3,14 @@
 use std::time::Duration;
 
 use tokio::time::sleep;
+use turnlock_domain::commit::Draft;
+use turnlock_domain::event::OutboundEvent;
+use turnlock_domain::ids::EventId;
+use turnlock_domain::session::SessionKey;
+use turnlock_domain::turn::{Outcome, Usage};
 use turnlock_store::ledger::LedgerState;
 
-use crate::kit::{Answer, Kit, invocation, says};
+use crate::kit::{Answer, Kit, frame, invocation, says};
 
 /// Trace V11: a worker freezes in its call, another shows the final, the first wakes: what it posted is taken back.
 #[tokio::test(start_paused = true)]
@@ -78,6 +83,94 @@ async fn v11_a_late_message_stands_when_its_successor_died() {
     let ledger = kit.store.ledger("e1.final").await.unwrap().unwrap();
     // What the successor posted, if it posted, is unknown.
     assert_eq!(ledger.state(), LedgerState::Uncertain);
+}
+
+/// The turn `e1` as it is committed: people are told "(stopped)".
+async fn committed(kit: &Kit) {
+    let draft = Draft {
+        event_id: EventId::from_stored("e1"),
+        session: SessionKey::new("telegram", "main", "5", None),
+        generation: 0,
+        fence: 1,
+        first: 0,
+        messages: Vec::new(),
+        outcome: Outcome::Stopped,
+        usage: Usage::default(),
+        owed: Vec::new(),
+        at: kit.clock.now_ms(),
+    };
+    kit.store.put_marker(&draft).await.unwrap();
+}
+
+/// A worker freezes in the call for the last of `frames`; another one delivers the final; the first one wakes.
+async fn a_frame_comes_after_the_final(frames: &[OutboundEvent]) -> Kit {
+    let kit = Kit::new().await;
+    let (first, second) = (kit.delivery(), kit.delivery());
+    committed(&kit).await;
+    let (last, before) = frames.split_last().unwrap();
+    for frame in before {
+        kit.send(&[frame]).await;
+        assert_eq!(kit.deliver(&first).await, 0);
+        sleep(Duration::from_secs(2)).await;
+    }
+    kit.platform.answers([Answer::DoneAfter(Duration::from_secs(300)), Answer::Done]);
+    kit.send(&[last]).await;
+    let late = async {
+        let batch = kit.batch();
+        assert!(first.handle(batch, invocation()).await.is_empty(), "a frame does not come again");
+    };
+    let successor = async {
+        sleep(Duration::from_secs(120)).await;
+        kit.send(&[&says("e1.final", "(stopped)")]).await;
+        assert_eq!(kit.deliver(&second).await, 0);
+        assert_eq!(kit.platform.chat("5"), ["(stopped)"]);
+    };
+    tokio::join!(late, successor);
+    kit
+}
+
+/// Trace V11: a frozen worker edits the final's message back to half a text; it puts the committed final back.
+#[tokio::test(start_paused = true)]
+async fn v11_a_late_frames_edit_is_undone_by_whoever_made_it() {
+    let kit = a_frame_comes_after_the_final(&[frame(1, "ha"), frame(2, "half")]).await;
+    assert_eq!(kit.platform.chat("5"), ["(stopped)"]);
+    let edits = ["sendMessage", "editMessageText", "editMessageText", "editMessageText"];
+    assert_eq!(kit.platform.methods(), edits);
+    assert_eq!(kit.store.ledger("e1.final").await.unwrap().unwrap().state(), LedgerState::Sent);
+}
+
+/// Trace V11: a frozen worker posts a preview above the final; it takes it back, and with it the doubt.
+#[tokio::test(start_paused = true)]
+async fn v11_a_late_preview_is_taken_back() {
+    let kit = a_frame_comes_after_the_final(&[frame(1, "half")]).await;
+    assert_eq!(kit.platform.chat("5"), ["(stopped)"]);
+    assert_eq!(kit.platform.methods(), ["sendMessage", "sendMessage", "deleteMessage"]);
+    assert_eq!(kit.store.ledger("e1.final").await.unwrap().unwrap().state(), LedgerState::Sent);
+}
+
+/// Trace V11 among frames: a late one makes what the message shows unknown, so that the final is not taken for shown.
+#[tokio::test(start_paused = true)]
+async fn v11_after_a_late_frame_the_final_is_written_again() {
+    let kit = Kit::new().await;
+    let (first, second) = (kit.delivery(), kit.delivery());
+    kit.send(&[&frame(1, "ha")]).await;
+    kit.deliver(&first).await;
+    sleep(Duration::from_secs(2)).await;
+    kit.platform.answers([Answer::DoneAfter(Duration::from_secs(200)), Answer::Done]);
+    kit.send(&[&frame(2, "half")]).await;
+    let late = async {
+        let batch = kit.batch();
+        first.handle(batch, invocation()).await;
+    };
+    let successor = async {
+        sleep(Duration::from_secs(120)).await;
+        kit.send(&[&frame(3, "(stopped)")]).await;
+        assert_eq!(kit.deliver(&second).await, 0);
+    };
+    tokio::join!(late, successor);
+    assert_eq!(kit.platform.chat("5"), ["half"], "the late frame stands");
+    kit.send(&[&says("e1.final", "(stopped)")]).await;
+    assert_eq!((kit.deliver(&second).await, kit.platform.chat("5")), (0, vec!["(stopped)".to_owned()]));
 }
 
 /// A worker that died between `sending` and the result: the final is sent once more, and marked.

@@ -9,7 +9,7 @@ use turnlock_domain::ids::EventId;
 use turnlock_queue::{NewMessage, Queue};
 use turnlock_store::dead::DeadItem;
 
-use crate::kit::{Kit, says};
+use crate::kit::{Answer, Kit, refuse, says};
 
 fn redrive(kit: &Kit) -> Redrive {
     Redrive {
@@ -115,4 +115,27 @@ async fn each_goes_back_to_its_queue_and_what_cannot_says_why() {
     assert_eq!(sent, expected.map(|(id, outcome)| (id.to_owned(), outcome.to_owned())));
     let sent = [kit.batch().len(), kit.inbound.receive(10).unwrap().len(), kit.jobs.receive(10).unwrap().len()];
     assert_eq!(sent, [1, 1, 1]);
+}
+
+/// What a platform refused is kept for the operator; sent again, only what is not shown yet is tried.
+#[tokio::test(start_paused = true)]
+async fn of_a_reply_that_was_given_up_only_what_is_missing_is_sent_again() {
+    let kit = Kit::new().await;
+    let delivery = kit.delivery();
+    let (a, b) = ("a".repeat(4096), "b".repeat(4096));
+    let refused = || refuse(400, "Bad Request: something new", json!({}));
+    kit.platform.answers([Answer::Done, refused(), Answer::Done]);
+    kit.send(&[&says("e1.final", &format!("{a}{b}c"))]).await;
+    kit.drain(&delivery).await;
+    assert_eq!(kit.platform.chat("5"), [a.as_str(), "c"]);
+    let dead = kit.store.dead_items(5).await.unwrap();
+    let dead: Vec<_> = dead.iter().map(|dead| (dead.event_id.as_str(), &*dead.queue, &*dead.reason)).collect();
+    assert_eq!(dead, [("e1.final", "outbound", "rejected")]);
+    sleep(Duration::from_secs(1)).await;
+    assert!(send(&kit).await[0].1.is_ok());
+    kit.drain(&delivery).await;
+    assert_eq!(kit.platform.chat("5"), [a.as_str(), "c", b.as_str()]);
+    assert!(kit.store.dead_items(5).await.unwrap().is_empty());
+    let ledger = kit.store.ledger("e1.final").await.unwrap().unwrap();
+    assert_eq!(ledger.state(), turnlock_store::ledger::LedgerState::Sent);
 }

@@ -72,7 +72,7 @@ fn what_has_no_effect_is_named_and_defaults_are_not() {
         "[agent.limits]\napproval_expiry = \"2h\"\n{model}price = {{ input = 1.5 }}\n{model}{}",
         telegram("stream = false")
     );
-    let keys = ["agent.limits.approval_expiry", "models[0].price", "models[1]", "telegram.main.stream"];
+    let keys = ["agent.limits.approval_expiry", "models[0].price", "models[1]"];
     assert_eq!(parse(&text).without_effect(), keys);
 }
 

@@ -85,7 +85,7 @@ impl Default for Limits {
             burst: 5,
             queue: 1000,
             consolidate_after: 50,
-            frame_interval_ms: 1000,
+            frame_interval_ms: 1500,
         }
     }
 }
