@@ -24,18 +24,16 @@ impl Ingress {
         event_id: &EventId,
         news: &ChatNews,
     ) -> IngressResponse {
-        match timeout(NOTED_WITHIN, self.note(news)).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) if !matches!(error, StoreError::Unavailable { .. }) => {
-                tracing::error!(%event_id, error = chain(&error), "what {event_id} says of its chat was not noted");
+        let cause = match timeout(NOTED_WITHIN, self.note(news)).await {
+            Ok(Ok(())) => {
+                ignore(channel, account, Some(event_id), news.reason());
+                return done();
             }
-            Ok(Err(_)) | Err(_) => {
-                tracing::warn!(%event_id, "what {event_id} says of its chat was not noted: it has to come again");
-                return later(503, "busy", BUSY_RETRY);
-            }
-        }
-        ignore(channel, account, Some(event_id), news.reason());
-        done()
+            Ok(Err(error)) => chain(&error),
+            Err(_) => "the table did not answer in time".to_owned(),
+        };
+        tracing::error!(%event_id, cause, "what {event_id} says of its chat was not noted: it has to come again");
+        later(503, "busy", BUSY_RETRY)
     }
 
     async fn note(&self, news: &ChatNews) -> Result<(), StoreError> {
