@@ -5,6 +5,7 @@
 
 mod admission;
 mod api;
+mod chats;
 mod commands;
 mod cron;
 mod delivery;
