@@ -1,5 +1,6 @@
-//! What delivery knows of a chat: when the platform may be called next, whether the chat is gone for us, and where it
-//! moved to. One item a chat, kept for as long as the chat may come back.
+//! What delivery knows of a chat: when its next frame may be shown, how long the platform wants to be left alone, whether
+//! the chat is gone for us, and where it moved to. One item a chat, kept for as long as the chat may come back; and one of
+//! the same kind for a budget that several chats share.
 //!
 //! Delivery handles a chat's events in order, so two workers meet here only when one was replaced: the slot is then the
 //! one's that took it. A refusal that arrives after the person came back does not undo the return: both are compared by
@@ -20,8 +21,10 @@ use crate::{Store, keys};
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ChatState {
-    /// When the platform may be called next for this chat.
+    /// When the next frame may be shown in this chat. Finals do not wait for it.
     pub next_at: Millis,
+    /// Until when the platform asked to be left alone for this chat: nothing is sent before.
+    pub blocked_until: Millis,
     /// Why nothing more can be sent to it: a short word (`blocked`, `kicked`, `not_found`).
     pub gone: Option<String>,
     /// The chat, by our name for it, that this one moved to.
@@ -53,7 +56,7 @@ impl Store {
         self.get(self.get_item(pk, sk)).await?.map(|item| from_item("chat", item)).transpose()
     }
 
-    /// Takes the right to call the platform for `chat` once now; the next slot is `interval` later.
+    /// Takes the right to show one frame in `chat` now; the next slot is `interval` later.
     ///
     /// # Errors
     /// [`StoreError`]; a slot that was taken by a lost request passes by itself.
@@ -63,7 +66,10 @@ impl Store {
         let request = self
             .update_item(pk, sk)
             .update_expression("SET next_at = :next, slot = :slot")
-            .condition_expression("(attribute_not_exists(next_at) OR next_at <= :now) AND attribute_not_exists(gone)")
+            .condition_expression(
+                "(attribute_not_exists(next_at) OR next_at <= :now) AND attribute_not_exists(gone) \
+                 AND (attribute_not_exists(blocked_until) OR blocked_until <= :now)",
+            )
             .expression_attribute_values(":next", ms(now + interval))
             .expression_attribute_values(":now", ms(now))
             .expression_attribute_values(":slot", s(&name))
@@ -73,7 +79,7 @@ impl Store {
         Ok(match old.gone {
             _ if old.slot.as_deref() == Some(&name) => Slot::Free,
             Some(reason) => Slot::Gone(reason),
-            None => Slot::Wait(old.next_at),
+            None => Slot::Wait(old.next_at.max(old.blocked_until)),
         })
     }
 
@@ -85,8 +91,8 @@ impl Store {
         let (pk, sk) = keys::chat(chat);
         let request = self
             .update_item(pk, sk)
-            .update_expression("SET next_at = :until")
-            .condition_expression("attribute_not_exists(next_at) OR next_at < :until")
+            .update_expression("SET blocked_until = :until")
+            .condition_expression("attribute_not_exists(blocked_until) OR blocked_until < :until")
             .expression_attribute_values(":until", ms(until));
         self.update(request).await.map(|_| ())
     }
