@@ -57,6 +57,12 @@ pub(crate) enum Command {
     },
     /// Play a recorded delivery, signed, to the running host and show what the chat would show
     Send(Send),
+    /// Print a code: who sends it to the bot first may talk to it from then on
+    ///
+    /// The code is valid for 15 minutes and once; a new one takes the place of the last. For a deployment on AWS, set
+    /// what the stack's output RedriveEnvironment says, the region and the credentials (`aws configure
+    /// export-credentials --format env`). Without that it is about the host here, running or stopped.
+    Pair(Pair),
     /// Send what was given up again, once its cause is gone
     ///
     /// Without a choice, what was given up is listed and nothing is sent. For a deployment on AWS, set what the stack's
@@ -65,6 +71,32 @@ pub(crate) enum Command {
     Redrive(Redrive),
     /// Play scripts offline, on a virtual clock, and check what they expect
     Replay(Replay),
+}
+
+/// Who may talk to a bot.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Pair {
+    /// Where people write
+    #[arg(long, value_enum, default_value_t = PairChannel::Telegram)]
+    pub(crate) channel: PairChannel,
+    /// Which of our identities they write to
+    #[arg(long, default_value = "main", value_name = "NAME")]
+    pub(crate) account: String,
+    /// Show who came in by a code
+    #[arg(long, conflicts_with = "remove")]
+    pub(crate) list: bool,
+    /// Let the person with this id in no longer (who is on the list `allow` stays there)
+    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
+    pub(crate) remove: Option<String>,
+}
+
+/// A channel on which people write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PairChannel {
+    /// A bot.
+    Telegram,
+    /// An app.
+    Slack,
 }
 
 /// Scripts to play.

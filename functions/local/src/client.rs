@@ -1,4 +1,4 @@
-//! A running host as `chat` and `send` see it: its HTTP routes over loopback.
+//! A running host as `chat`, `send` and `pair` see it: its HTTP routes over loopback.
 
 mod events;
 
@@ -11,6 +11,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::data::{Announcement, DataDirectory};
+use crate::http::{PAIRINGS, Question};
+use crate::pair::{Account, Asked, Pairings};
 
 pub(crate) use events::{Events, News};
 
@@ -123,6 +125,19 @@ impl Client {
                 Err(anyhow!("the host refused: {}", sentence(status, &body)))
             }
         }
+    }
+
+    /// What the host says about an account's pairings.
+    pub(crate) async fn pairings(&self, account: &Account, asked: &Asked) -> anyhow::Result<Pairings> {
+        let Account { channel, name } = account.clone();
+        let question = Question { channel, account: name, asked: asked.clone() };
+        let response = self.send(self.post(PAIRINGS).bearer_auth(&self.host.token).json(&question)).await?;
+        let status = response.status();
+        if !status.is_success() {
+            let body = response.text().await.unwrap_or_default();
+            bail!("the host refused: {}", sentence(status, &body));
+        }
+        response.json().await.context("the host's answer cannot be read")
     }
 
     fn post(&self, path: &str) -> RequestBuilder {

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `/`, `/page.css`, `/page.js` | the page |
 //! | `/demo/chats`, `/demo/events` | what the stand-in platforms show, recent events; in the demo alone |
+//! | `/operator/pairings` | what `turnlock pair` asks |
 //! | everything else | [`Host::answer`] |
 //!
 //! Not here: whose request it is (the channels know), except for the operator, who holds the token that this process
@@ -13,6 +14,7 @@
 mod demo;
 mod guard;
 mod page;
+mod pairings;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -23,7 +25,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
-use axum::routing::get;
+use axum::routing::{get, post};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
@@ -36,6 +38,7 @@ use turnlock_host::Host;
 
 pub(crate) use demo::Demo;
 pub(crate) use guard::Guard;
+pub(crate) use pairings::{PATH as PAIRINGS, Question};
 
 /// No route takes more; those that take less say so themselves.
 const MAX_BODY: usize = 2 << 20;
@@ -66,7 +69,8 @@ pub(crate) fn router(front: Front) -> Router {
     let mut router = Router::new()
         .route("/", get(page::index))
         .route("/page.css", get(page::style))
-        .route("/page.js", get(page::script));
+        .route("/page.js", get(page::script))
+        .route(PAIRINGS, post(pairings::pairings));
     if front.demo.is_some() {
         router = router.route("/demo/chats", get(demo::chats)).route("/demo/events", get(demo::events));
     }

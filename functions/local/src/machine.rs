@@ -68,6 +68,11 @@ pub(crate) async fn redrive(data: &DataDirectory, config: &Config) -> anyhow::Re
     })
 }
 
+/// The store that has the pairings, over the file in `data`. Whoever calls this holds the directory's lock.
+pub(crate) async fn pairings(data: &DataDirectory) -> anyhow::Result<Store> {
+    store(data, &Clock::system()).await
+}
+
 async fn store(data: &DataDirectory, clock: &Clock) -> anyhow::Result<Store> {
     let problem = || format!("the store {} cannot be opened", data.file("store.db").display());
     let (path, known) = data.private_file("store.db").with_context(problem)?;

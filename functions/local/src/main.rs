@@ -2,11 +2,11 @@
 //!
 //! | module | does |
 //! |---|---|
-//! | [`serve`], [`chat`], [`send`], [`redrive`], [`replay`] | a command each |
+//! | [`serve`], [`chat`], [`send`], [`pair`], [`redrive`], [`replay`] | a command each |
 //! | [`setup`], [`data`] | configuration and data directory: who works in it, the demo's secrets |
 //! | [`running`], [`machine`], [`platforms`], [`unhurried`] | a host that listens, and what it is made of |
 //! | [`http`] | routes, the guard against foreign pages, the page |
-//! | [`client`] | what `chat` and `send` need of a running host |
+//! | [`client`] | what `chat`, `send` and `pair` need of a running host |
 //! | [`journal`], [`logs`], [`console`], [`banner`] | what is shown, and to whom |
 
 mod arguments;
@@ -20,6 +20,7 @@ mod http;
 mod journal;
 mod logs;
 mod machine;
+mod pair;
 mod platforms;
 mod redrive;
 mod replay;
@@ -52,6 +53,7 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Serve => in_runtime(serve::run(options)),
         Command::Chat { session } => in_runtime(chat::run(options, &session)),
         Command::Send(send) => in_runtime(send::run(options, &send)),
+        Command::Pair(pair) => in_runtime(pair::run(options, &pair)),
         Command::Redrive(redrive) => in_runtime(redrive::run(options, &redrive)),
         // It has a runtime of its own, in which time is virtual.
         Command::Replay(replay) => replay::run(&replay),

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use turnlock_config::{Config, DemoSecrets, names};
+use turnlock_config::{Config, ConfigError, DemoSecrets, Part, names};
 
 use crate::arguments::Options;
 use crate::data::DataDirectory;
@@ -39,8 +39,18 @@ impl Setup {
 
     /// Reads what there is to read. Without a configuration file it is a demo.
     pub(crate) fn read(options: &Options) -> anyhow::Result<Self> {
+        Self::read_as(options, |path| Config::load(path))
+    }
+
+    /// The same for a command that needs no secret of the file: its terminal may not have them.
+    pub(crate) fn read_without_secrets(options: &Options) -> anyhow::Result<Self> {
+        let part = Part { needs: &|_| false, turn_seconds: None };
+        Self::read_as(options, |path| Config::load_part(path, part, &names::environment))
+    }
+
+    fn read_as(options: &Options, load: impl Fn(&Path) -> Result<Config, ConfigError>) -> anyhow::Result<Self> {
         let file = configuration_file(options);
-        let configured = file.map(|path| Config::load(&path)).transpose()?.map(Arc::new);
+        let configured = file.map(|path| load(&path)).transpose()?.map(Arc::new);
         let server = configured.as_ref().map(|config| &config.server);
         let directory = options.data.clone().or_else(|| server.map(|server| server.directory.clone()));
         let mut listen = match server {

@@ -12,6 +12,9 @@ use tempfile::TempDir;
 const WITHIN: Duration = Duration::from_secs(30);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
+/// What `env:SECRET_TOKEN` is in a configuration; `env:BOT_TOKEN` is there, too.
+pub(crate) const SECRET_TOKEN: &str = "a-secret-token-of-the-tests";
+
 /// A recorded delivery.
 pub(crate) fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/channels/src").join(name)
@@ -39,6 +42,7 @@ impl Place {
         for name in turnlock_config::names::ALL {
             command.env_remove(name);
         }
+        command.env("BOT_TOKEN", "1:token").env("SECRET_TOKEN", SECRET_TOKEN);
         command
     }
 

@@ -8,4 +8,5 @@ mod demo;
 mod ends;
 mod guard;
 mod kit;
+mod pair;
 mod replay;
