@@ -63,6 +63,9 @@ pub(crate) enum Command {
     /// what the stack's output RedriveEnvironment says, the region and the credentials (`aws configure
     /// export-credentials --format env`). Without that it is about the host here, running or stopped.
     Pair(Pair),
+    /// Connect an account with its platform: webhook and commands of a Telegram bot, the manifest of a Slack app
+    #[command(subcommand)]
+    Setup(SetupPlatform),
     /// Send what was given up again, once its cause is gone
     ///
     /// Without a choice, what was given up is listed and nothing is sent. For a deployment on AWS, set what the stack's
@@ -97,6 +100,43 @@ pub(crate) enum PairChannel {
     Telegram,
     /// An app.
     Slack,
+}
+
+/// A platform to connect with.
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum SetupPlatform {
+    /// Tell Telegram where the bot's updates go and which commands it has, and say what will arrive from groups
+    Telegram(SetupTelegram),
+    /// Print the manifest of a Slack app, ready to paste; the next steps go to stderr
+    Slack(SetupSlack),
+}
+
+/// A bot to connect.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct SetupTelegram {
+    /// Where this deployment is reached from outside, by https
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) url: String,
+    /// Which of the configured bots
+    #[arg(long, default_value = "main", value_name = "NAME")]
+    pub(crate) account: String,
+    /// The Bot API server [default: what the configuration says, or Telegram's own]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) base_url: Option<String>,
+}
+
+/// An app to make.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct SetupSlack {
+    /// Where this deployment is reached from outside, by https
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) url: String,
+    /// What the app is called in the configuration
+    #[arg(long, default_value = "main", value_name = "NAME")]
+    pub(crate) account: String,
+    /// What it is called in Slack, up to 35 characters [default: agent.name]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
 }
 
 /// Scripts to play.

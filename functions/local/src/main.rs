@@ -3,6 +3,7 @@
 //! | module | does |
 //! |---|---|
 //! | [`serve`], [`chat`], [`send`], [`pair`], [`redrive`], [`replay`] | a command each |
+//! | [`connect`] | the command `setup`: what an account's platform is told |
 //! | [`setup`], [`data`] | configuration and data directory: who works in it, the demo's secrets |
 //! | [`running`], [`machine`], [`platforms`], [`unhurried`] | a host that listens, and what it is made of |
 //! | [`http`] | routes, the guard against foreign pages, the page |
@@ -13,6 +14,7 @@ mod arguments;
 mod banner;
 mod chat;
 mod client;
+mod connect;
 mod console;
 mod data;
 mod failure;
@@ -54,6 +56,7 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Chat { session } => in_runtime(chat::run(options, &session)),
         Command::Send(send) => in_runtime(send::run(options, &send)),
         Command::Pair(pair) => in_runtime(pair::run(options, &pair)),
+        Command::Setup(platform) => in_runtime(connect::run(options, &platform)),
         Command::Redrive(redrive) => in_runtime(redrive::run(options, &redrive)),
         // It has a runtime of its own, in which time is virtual.
         Command::Replay(replay) => replay::run(&replay),

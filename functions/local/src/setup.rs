@@ -48,6 +48,13 @@ impl Setup {
         Self::read_as(options, |path| Config::load_part(path, part, &names::environment))
     }
 
+    /// The same for a command that works for one account: only what stands below `table` (`telegram.main`) has its secrets.
+    pub(crate) fn read_with_secrets_of(options: &Options, table: &str) -> anyhow::Result<Self> {
+        let below = |key: &str| key.strip_prefix(table).is_some_and(|rest| rest.starts_with('.'));
+        let part = Part { needs: &below, turn_seconds: None };
+        Self::read_as(options, |path| Config::load_part(path, part, &names::environment))
+    }
+
     fn read_as(options: &Options, load: impl Fn(&Path) -> Result<Config, ConfigError>) -> anyhow::Result<Self> {
         let file = configuration_file(options);
         let configured = file.map(|path| load(&path)).transpose()?.map(Arc::new);

@@ -4,6 +4,7 @@
 
 mod chat;
 mod commands;
+mod connect;
 mod demo;
 mod ends;
 mod guard;
