@@ -12,6 +12,7 @@
 //! | [`telegram`], [`slack`], [`webhook`], [`gateway`], [`cli`], [`cron`] | a channel each |
 //! | [`outbound`] | the configured clients by channel and account, in one exhaustive match |
 //! | [`files`] | what a reference to a file stands for, read when it is used |
+//! | `markdown` | what a model writes, as text with styles, and that text in parts that fit |
 //! | [`http`] | the one trait that clients share, and its `reqwest` implementation |
 //! | [`command`] | what a person can tell the runtime itself, as typed text |
 
@@ -23,6 +24,7 @@ pub mod gateway;
 pub mod http;
 pub mod ingress;
 mod json;
+mod markdown;
 #[cfg(test)]
 mod mutation;
 pub mod outbound;

@@ -3,12 +3,14 @@
 //! Not here: order, the ledger, waiting, whether a part is sent again. [`SendError`] is typed by what the caller must
 //! do, so that the delivery needs no knowledge of any platform.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use turnlock_domain::event::{Channel, OutboundEvent};
-use turnlock_domain::text::{is_blank, split};
+use turnlock_domain::text::{is_blank, utf16_len};
 
+use crate::markdown::{self, Markup, Styled};
 use crate::{slack, telegram, webhook};
 
 /// How long one platform call may take.
@@ -156,6 +158,22 @@ impl Outbound {
         }
     }
 
+    /// Shows for some seconds that the agent works on the answer that `event` announces, where the channel can.
+    ///
+    /// # Errors
+    /// [`SendError`]; nobody misses it.
+    pub async fn typing(&self, event: &OutboundEvent) -> Result<(), SendError> {
+        match event.channel {
+            Channel::Telegram => match self.telegram.get(&event.account) {
+                Some(client) => client.typing(event).await,
+                None => Err(SendError::NoHandler),
+            },
+            Channel::Slack | Channel::Webhook | Channel::Gateway | Channel::Cli | Channel::Cron | Channel::Unknown => {
+                Ok(())
+            }
+        }
+    }
+
     /// Takes back the platform message `message`, which showed `event`: what a worker does with a message that it posted
     /// too late. One that is gone already is taken back.
     ///
@@ -191,19 +209,23 @@ pub struct Part {
 }
 
 /// What stands for a text of nothing but invisible characters: platforms refuse an empty message, and somebody waits.
-const INVISIBLE: &str = "…";
+pub(crate) const INVISIBLE: &str = "…";
 
-/// `text` in parts of at most `max` by `measure`, each written out by `write`. A part that would show nothing is left
-/// out, but a text that is not empty always has a part.
-pub(crate) fn parts(text: &str, max: usize, measure: fn(&str) -> usize, write: fn(&str) -> String) -> Vec<Part> {
+/// The text of `event` in parts of a platform's markup, each at most `max` units long or as long as `limits` says. A text that
+/// is not empty always has a part.
+pub(crate) fn parts(event: &OutboundEvent, markup: &impl Markup, limits: &[usize], max: usize) -> Vec<Part> {
+    let text = event.text();
     if text.is_empty() {
         return Vec::new();
     }
-    let part = |text: &str| Part { text: write(text), plain: text.to_owned(), units: measure(text) };
-    if is_blank(text) {
-        return vec![part(INVISIBLE)];
-    }
-    split(text, max, measure).into_iter().filter(|part| !is_blank(part)).map(part).collect()
+    let shown = if event.is_final { Cow::Borrowed(text.as_str()) } else { markdown::finished(&text) };
+    let shown = if is_blank(&shown) { text.as_str() } else { &shown };
+    let styled = if is_blank(&text) { Styled::plain(INVISIBLE) } else { markdown::read(shown) };
+    let write = |part: Styled| {
+        let text = markup.write(&part);
+        Part { units: utf16_len(&text), text, plain: part.text }
+    };
+    markdown::split(&styled, markup, limits, max).into_iter().map(write).collect()
 }
 
 #[cfg(test)]

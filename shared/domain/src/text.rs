@@ -301,17 +301,24 @@ fn best_end(text: &str, start: usize, candidates: &[usize]) -> Option<usize> {
 
 /// The places a text may be parted at, the better the later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Pause {
+pub enum Pause {
+    /// Behind a word.
     Space,
+    /// Behind a comma.
     Comma,
+    /// Behind a semicolon.
     Semicolon,
+    /// Behind a sentence.
     Sentence,
+    /// Behind a line.
     Line,
+    /// Behind a blank line.
     Paragraph,
 }
 
 /// The pause between `before` and `after`. Western marks count only with a space behind them: `3.14` is one number.
-fn pause(before: &str, after: &str) -> Option<Pause> {
+#[must_use]
+pub fn pause(before: &str, after: &str) -> Option<Pause> {
     if let Some(line) = before.strip_suffix('\n') {
         let blank = line.trim_end_matches([' ', '\t', '\r']).ends_with('\n');
         return Some(if blank { Pause::Paragraph } else { Pause::Line });

@@ -14,6 +14,10 @@ use turnlock_domain::event::{ContentBlock, EventType, InboundEvent, MessageKind}
 use turnlock_domain::ids::EventId;
 
 use super::*;
+
+/// Markup, its refusal, pressed buttons and typing.
+mod markup;
+
 use crate::http::{PlatformError, PlatformHttp, PlatformRequest, PlatformResponse};
 use crate::webhook::{Source, Verify};
 
@@ -125,14 +129,6 @@ async fn slack_error(edit: Option<&str>, error: &str) -> SendError {
     send(&event(Channel::Slack, "C0CHAN", "hi"), edit, Scripted::json(200, &body)).await.0.unwrap_err()
 }
 
-fn telegram_parts(text: &str) -> Vec<String> {
-    texts(telegram::render(&event(Channel::Telegram, "1", text), &[]))
-}
-
-fn units(text: &str) -> usize {
-    text.encode_utf16().count()
-}
-
 #[tokio::test]
 async fn telegram_sends_and_edits() {
     let sent = json!({ "ok": true, "result": { "message_id": 42 } });
@@ -147,15 +143,22 @@ async fn telegram_sends_and_edits() {
         arguments(&request),
         json!({
             "chat_id": -1_001_000_000_001_i64, "text": "hi", "message_thread_id": 5,
+            "link_preview_options": { "is_disabled": true },
             "reply_parameters": { "message_id": 7, "allow_sending_without_reply": true },
         })
     );
     let (result, request) = send(&group, Some("42"), Scripted::json(200, &sent)).await;
     assert_eq!((result.as_deref(), request.method.as_str()), (Ok("42"), "editMessageText"));
-    assert_eq!(arguments(&request), json!({ "chat_id": -1_001_000_000_001_i64, "message_id": 42, "text": "hi" }));
+    assert_eq!(
+        arguments(&request),
+        json!({ "chat_id": -1_001_000_000_001_i64, "message_id": 42, "text": "hi", "link_preview_options": { "is_disabled": true } })
+    );
     let business = event(Channel::Telegram, "bc77/1000002", "hi");
     let (_, request) = send(&business, None, Scripted::json(200, &sent)).await;
-    assert_eq!(arguments(&request), json!({ "business_connection_id": "bc77", "chat_id": 1_000_002, "text": "hi" }));
+    assert_eq!(
+        arguments(&request),
+        json!({ "business_connection_id": "bc77", "chat_id": 1_000_002, "text": "hi", "link_preview_options": { "is_disabled": true } })
+    );
 }
 
 /// Case tg-topic-general (outbound half): the General topic has no thread id.
@@ -367,70 +370,6 @@ async fn a_webhooks_reply_is_signed_and_recognised_when_repeated() {
     }
 }
 
-/// Cases tg-utf16-count and tg-utf16-disputed: UTF-16 units are counted, which both readings of the limit allow.
-#[test]
-fn tg_utf16_count_and_tg_utf16_disputed() {
-    for (times, wanted) in [(2048, 1), (2049, 2), (4096, 2)] {
-        let text = "😀".repeat(times);
-        let parts = telegram_parts(&text);
-        assert_eq!(parts.len(), wanted, "{times}");
-        assert!(parts.iter().all(|part| units(part) <= telegram::MAX_UNITS));
-        assert_eq!(parts.concat(), text);
-    }
-}
-
-/// Case tg-split-surrogate: no cut lands inside a character, and nothing is lost.
-#[test]
-fn tg_split_surrogate() {
-    for before in 4090..4100 {
-        let text = format!("{}🎩 tail", "x".repeat(before));
-        let parts = telegram_parts(&text);
-        assert!(parts.iter().all(|part| units(part) <= telegram::MAX_UNITS));
-        assert_eq!(parts.concat(), text);
-    }
-}
-
-/// Cases tg-mdv2-dash, tg-mdv2-selfref, tg-mdv2-visible-escapes, tg-html-generic and tg-html-no-escape: there is no parse
-/// mode, so nothing needs escaping and nothing shows an escape.
-#[tokio::test]
-async fn plain_text_arrives_as_it_is() {
-    for text in [
-        "Steps:\n- open v1.2\n- run it!",
-        "Use parse_mode and set MY_VAR",
-        "Thanks. We will answer soon.",
-        "Call greet(<name>) with Vec<u8> & a < b",
-        "for i < len(s) && s[i] > 0",
-    ] {
-        assert_eq!(telegram_parts(text), [text]);
-        let sent = json!({ "ok": true, "result": { "message_id": 1 } });
-        let (_, request) = send(&event(Channel::Telegram, "1", text), None, Scripted::json(200, &sent)).await;
-        assert_eq!(arguments(&request), json!({ "chat_id": 1, "text": text }));
-    }
-}
-
-fn slack_parts(text: &str) -> Vec<String> {
-    texts(slack::render(&event(Channel::Slack, "C", text), &[]))
-}
-
-/// Case sl-mass-ping-stream: what a model writes is text, so no broadcast, mention or channel in it is live.
-#[test]
-fn sl_mass_ping_stream() {
-    let text = "Done <!channel> <@U1> <!subteam^S1> a & b";
-    assert_eq!(slack_parts(text), ["Done &lt;!channel&gt; &lt;@U1&gt; &lt;!subteam^S1&gt; a &amp; b"]);
-}
-
-/// Cases sl-too-long-limit, sl-too-long-freeze and sl-markdown-12k: parts stay below the smallest limit that was seen,
-/// escaped, and together they are the whole text.
-#[test]
-fn sl_too_long_limit_sl_too_long_freeze_and_sl_markdown_12k() {
-    for text in ["a".repeat(6000), "word ".repeat(1200), "a".repeat(13_000), "<".repeat(5000), "😀&".repeat(3000)] {
-        let parts = slack_parts(&text);
-        assert!(parts.len() > 1 && parts.iter().all(|part| units(part) <= slack::MAX_UNITS));
-        let together = parts.concat().replace("&lt;", "<").replace("&amp;", "&");
-        assert_eq!(together, text);
-    }
-}
-
 #[test]
 fn a_text_always_has_a_part_that_can_be_seen() {
     let outbound = Outbound::new();
@@ -442,20 +381,7 @@ fn a_text_always_has_a_part_that_can_be_seen() {
         assert_eq!(outbound.render(&empty, &[]), Vec::new());
     }
     let padded = format!("hello{}", "\n".repeat(9000));
-    assert!(telegram_parts(&padded).iter().all(|part| !is_blank(part)));
-}
-
-proptest::proptest! {
-    #[test]
-    fn parts_fit_and_lose_nothing_visible(text in "[a-z<>&😀👩‍👩‍👧‍👦é \n]{0,9000}") {
-        let visible = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
-        for (parts, max) in [(telegram_parts(&text), telegram::MAX_UNITS), (slack_parts(&text), slack::MAX_UNITS)] {
-            proptest::prop_assert!(parts.iter().all(|part| units(part) <= max && !is_blank(part)));
-        }
-        if !is_blank(&text) {
-            proptest::prop_assert_eq!(visible(&telegram_parts(&text).concat()), visible(&text));
-        }
-    }
+    assert!(texts(outbound.render(&event(Channel::Telegram, "1", &padded), &[])).iter().all(|part| !is_blank(part)));
 }
 
 #[tokio::test]

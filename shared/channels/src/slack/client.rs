@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
-use turnlock_domain::event::{Channel, OutboundEvent};
+use turnlock_domain::event::{Channel, OutboundEvent, TAP};
 
 use crate::http::{PlatformError, PlatformHttp, PlatformRequest, PlatformResponse};
 use crate::json;
@@ -46,14 +46,17 @@ impl Client {
         &self.account
     }
 
-    /// Posts `part`, or updates the message `edit` to it; returns the message's `ts`.
+    /// Posts `part`, or updates the message `edit` to it; returns the message's `ts`. Only who pressed a button sees the
+    /// answer to it.
     ///
     /// # Errors
     /// [`SendError`], by what the caller must do.
     pub async fn send(&self, event: &OutboundEvent, part: &Part, edit: Option<&str>) -> Result<String, SendError> {
-        let (method, arguments) = match edit {
-            Some(ts) => ("chat.update", update_arguments(event, &part.text, ts)),
-            None => ("chat.postMessage", post_arguments(event, &part.text)),
+        let tapped_by = event.metadata.get(TAP).and_then(|tap| json::string(tap, "/user"));
+        let (method, arguments) = match (edit, tapped_by) {
+            (_, Some(user)) => ("chat.postEphemeral", ephemeral_arguments(event, &part.text, user)),
+            (Some(ts), None) => ("chat.update", update_arguments(event, &part.text, ts)),
+            (None, None) => ("chat.postMessage", post_arguments(event, &part.text)),
         };
         let request = self.request(method, &arguments)?;
         match self.http.send(request, CALL_TIMEOUT).await {
@@ -119,6 +122,14 @@ fn post_arguments(event: &OutboundEvent, part: &str) -> Value {
     arguments
 }
 
+fn ephemeral_arguments(event: &OutboundEvent, part: &str, user: &str) -> Value {
+    let mut arguments = json!({ "channel": channel(event), "user": user, "text": part });
+    if let Some(thread) = &event.thread_id {
+        arguments["thread_ts"] = json!(thread);
+    }
+    arguments
+}
+
 fn update_arguments(event: &OutboundEvent, part: &str, ts: &str) -> Value {
     json!({ "channel": channel(event), "ts": ts, "text": part })
 }
@@ -136,7 +147,7 @@ fn read(response: &PlatformResponse, edit: Option<&str>) -> Result<String, SendE
         return Err(limited(response));
     }
     if json::flag(&body, "/ok") {
-        let ts = json::string(&body, "/ts").or(edit);
+        let ts = json::string(&body, "/ts").or(json::string(&body, "/message_ts")).or(edit);
         return ts.map(str::to_owned).ok_or_else(|| unclear(edit, "no ts in the answer"));
     }
     match json::string(&body, "/error") {

@@ -1,9 +1,14 @@
-//! An outbound event as Slack messages: text with `&`, `<` and `>` escaped (docs.slack.dev, "Formatting message text"),
-//! so no mention, link or broadcast that a model wrote is live.
+//! An outbound event as Slack messages, in mrkdwn (docs.slack.dev, "Formatting message text"): `&`, `<` and `>` are
+//! escaped, so no mention, link or broadcast that a model wrote is live. `@channel` without brackets calls nobody
+//! either, as long as no request asks for `link_names` or `parse=full`; the client never does.
 
 use turnlock_domain::event::OutboundEvent;
+use turnlock_domain::text::utf16_len;
 
+use crate::markdown::{Mark, Markup, Style, Styled};
 use crate::outbound::{self, Part};
+
+mod line;
 
 /// The longest text of a message that we send. Slack documents 40,000 and recommends 4,000; workspaces refuse edits
 /// from about 4,000, and the escaped text counts.
@@ -11,20 +16,107 @@ pub const MAX_UNITS: usize = 3500;
 
 /// The texts of the messages that show `event`.
 #[must_use]
-pub fn render(event: &OutboundEvent, _limits: &[usize]) -> Vec<Part> {
-    outbound::parts(&event.text(), MAX_UNITS, escaped_units, escape)
+pub fn render(event: &OutboundEvent, limits: &[usize]) -> Vec<Part> {
+    outbound::parts(event, &Mrkdwn, limits, MAX_UNITS)
 }
 
-fn escaped_units(text: &str) -> usize {
-    text.chars()
-        .map(|c| match c {
+/// What a client does not show and no mark can touch through: it keeps characters from being taken for marks.
+const BREAK: char = '\u{200b}';
+
+/// What mrkdwn formats inside of a line, and the character that does it.
+const MARKS: [(Mark, char); 4] = [(Mark::Bold, '*'), (Mark::Italic, '_'), (Mark::Strike, '~'), (Mark::Code, '`')];
+
+/// Slack's mrkdwn.
+struct Mrkdwn;
+
+impl Markup for Mrkdwn {
+    fn length_of(&self, c: char, style: &Style) -> usize {
+        match c {
             '&' => "&amp;".len(),
-            '<' | '>' => "&lt;".len(),
+            '<' => "&lt;".len(),
+            // It may need a break before it, and a mark one on each side.
+            '>' => "&gt;".len() + 1,
+            '*' | '_' | '~' | '`' => 3,
+            // No mark reaches over the end of a line.
+            '\n' => 1 + if style.quote { QUOTE.len() } else { 0 } + 2 * marks(style),
             _ => c.len_utf16(),
-        })
-        .sum()
+        }
+    }
+
+    fn length_between(&self, from: &Style, to: &Style) -> usize {
+        let fences = if from.fence == to.fence {
+            0
+        } else {
+            [from, to].iter().filter(|style| style.fence.is_some()).count() * (FENCE.len() + 1)
+        };
+        let links = if from.link == to.link {
+            0
+        } else {
+            from.link.as_ref().map_or(0, |_| ">".len())
+                + to.link.as_deref().map_or(0, |to| "<|".len() + utf16_len(&address(to)))
+        };
+        let changed = MARKS.iter().filter(|(mark, _)| from.has(*mark) != to.has(*mark)).count();
+        fences + links + changed + if to.quote && !from.quote { QUOTE.len() } else { 0 }
+    }
+
+    fn write(&self, styled: &Styled) -> String {
+        let mut mrkdwn = String::with_capacity(styled.text.len());
+        let mut start = 0;
+        let mut fence = None;
+        for (stretch, style) in styled.runs(0..styled.text.len()) {
+            if style.fence != fence {
+                write_block(&mut mrkdwn, styled, start..stretch.start, fence.is_some());
+                (start, fence) = (stretch.start, style.fence.clone());
+            }
+        }
+        write_block(&mut mrkdwn, styled, start..styled.text.len(), fence.is_some());
+        mrkdwn
+    }
+}
+
+const QUOTE: &str = "> ";
+const FENCE: &str = "```";
+
+fn marks(style: &Style) -> usize {
+    MARKS.iter().filter(|(mark, _)| style.has(*mark)).count()
+}
+
+/// Writes a code block, or the lines between two.
+fn write_block(mrkdwn: &mut String, styled: &Styled, range: std::ops::Range<usize>, is_code: bool) {
+    let text = &styled.text[range.clone()];
+    if text.is_empty() {
+        return;
+    }
+    if is_code {
+        // No language: mrkdwn would show it as the first line.
+        let code = without_fences(&escape(text));
+        mrkdwn.push_str(&format!("{FENCE}\n{code}\n{FENCE}"));
+        return;
+    }
+    let mut start = range.start;
+    for line in text.split_inclusive('\n') {
+        let end = start + line.len();
+        line::write(mrkdwn, styled, start..end - usize::from(line.ends_with('\n')));
+        if line.ends_with('\n') {
+            mrkdwn.push('\n');
+        }
+        start = end;
+    }
+}
+
+/// `text` without a row of backticks that would begin or end a code block.
+fn without_fences(text: &str) -> String {
+    text.replace("``", &format!("`{BREAK}`"))
 }
 
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
+
+/// An address between `<` and `>`, where `|` begins the label.
+fn address(url: &str) -> String {
+    url.replace('&', "&amp;").replace('<', "%3C").replace('>', "%3E").replace('|', "%7C")
+}
+
+#[cfg(test)]
+mod tests;

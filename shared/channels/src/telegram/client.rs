@@ -12,7 +12,8 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
-use turnlock_domain::event::{Channel, OutboundEvent};
+use turnlock_domain::event::{Channel, OutboundEvent, TAP};
+use turnlock_domain::text::cut_utf16;
 
 use crate::http::{PlatformError, PlatformHttp, PlatformRequest, PlatformResponse};
 use crate::json;
@@ -20,6 +21,9 @@ use crate::outbound::{CALL_TIMEOUT, Part, SendError};
 
 /// The public Bot API server.
 pub const DEFAULT_BASE_URL: &str = "https://api.telegram.org";
+
+/// The longest text of an answer to a pressed button.
+pub(super) const LONGEST_ALERT: usize = 200;
 
 /// As much of a description as is kept.
 const MOST_WORDS: usize = 16;
@@ -50,19 +54,91 @@ impl Client {
         &self.account
     }
 
-    /// Sends `part`, or edits the message `edit` into it; returns the message's id.
+    /// Sends `part`, or edits the message `edit` into it; returns the message's id. An answer to a pressed button goes to
+    /// who pressed it, and its id is the query's.
+    ///
+    /// A part that Telegram cannot parse is sent once more without markup: a flaw in ours must not cost the text.
     ///
     /// # Errors
     /// [`SendError`], by what the caller must do.
     pub async fn send(&self, event: &OutboundEvent, part: &Part, edit: Option<&str>) -> Result<String, SendError> {
-        let (method, arguments) = match edit {
-            Some(message) => ("editMessageText", edit_arguments(event, &part.text, message)),
-            None => ("sendMessage", send_arguments(event, &part.text)),
-        };
-        match self.http.send(self.request(method, &arguments), CALL_TIMEOUT).await {
-            Ok(response) => read(&response, edit, &part.text),
+        if let Some(tap) = event.metadata.get(TAP) {
+            return self.answer_tap(event, tap, &part.plain).await;
+        }
+        // A part that reads as it is written needs no parser, so that none can refuse it.
+        let mode = (part.text != part.plain).then_some("HTML");
+        let mut answer = self.say(event, &part.text, mode, edit).await;
+        let mut sent = &part.text;
+        if mode.is_some() && answer.as_ref().is_ok_and(|response| says(response, "can't parse entities")) {
+            answer = self.say(event, &part.plain, None, edit).await;
+            sent = &part.plain;
+        }
+        match answer {
+            Ok(response) => read(&response, edit, sent),
             Err(PlatformError::Unreachable(_)) => Err(SendError::Transient("unreachable".to_owned())),
             Err(PlatformError::AnswerLost(_)) => Err(unclear(edit, "answer lost")),
+        }
+    }
+
+    /// Shows for some seconds that the bot is typing.
+    ///
+    /// # Errors
+    /// [`SendError`]; nobody misses it.
+    pub async fn typing(&self, event: &OutboundEvent) -> Result<(), SendError> {
+        let mut arguments = address(event);
+        arguments["action"] = json!("typing");
+        add_thread(&mut arguments, event);
+        self.repeatable("sendChatAction", &arguments, &[]).await
+    }
+
+    async fn say(
+        &self,
+        event: &OutboundEvent,
+        text: &str,
+        mode: Option<&str>,
+        edit: Option<&str>,
+    ) -> Result<PlatformResponse, PlatformError> {
+        let (method, mut arguments) = match edit {
+            Some(message) => ("editMessageText", edit_arguments(event, text, message)),
+            None => ("sendMessage", send_arguments(event, text)),
+        };
+        if let Some(mode) = mode {
+            arguments["parse_mode"] = json!(mode);
+        }
+        // A link that a model wrote must not make Telegram fetch it unseen.
+        arguments["link_preview_options"] = json!({ "is_disabled": true });
+        self.http.send(self.request(method, &arguments), CALL_TIMEOUT).await
+    }
+
+    /// Answers a pressed button, once, and takes the buttons away. One that was pressed too long ago is answered.
+    async fn answer_tap(&self, event: &OutboundEvent, tap: &Value, text: &str) -> Result<String, SendError> {
+        let query = json::string(tap, "/query_id").unwrap_or_default();
+        let answer = json!({ "callback_query_id": query, "text": cut_utf16(text, LONGEST_ALERT), "show_alert": true });
+        self.repeatable("answerCallbackQuery", &answer, &["query is too old"]).await?;
+        let inline = json::string(tap, "/inline_message_id").map(|message| json!({ "inline_message_id": message }));
+        let card = inline.or_else(|| {
+            let mut card = address(event);
+            card["message_id"] = tap.get("message_id")?.clone();
+            Some(card)
+        });
+        if let Some(mut card) = card {
+            card["reply_markup"] = json!({ "inline_keyboard": [] });
+            // Buttons that stay are answered again when they are pressed.
+            let _ = self.repeatable("editMessageReplyMarkup", &card, &["message is not modified"]).await;
+        }
+        Ok(query.to_owned())
+    }
+
+    /// A call that may be made again without harm, and that a refusal in these words has done.
+    async fn repeatable(&self, method: &str, arguments: &Value, done: &[&str]) -> Result<(), SendError> {
+        match self.http.send(self.request(method, arguments), CALL_TIMEOUT).await {
+            Ok(response) if done.iter().any(|words| says(&response, words)) => Ok(()),
+            Ok(response) => {
+                let sent = arguments["text"].as_str().unwrap_or_default();
+                read(&response, Some(""), sent).map(|_| ())
+            }
+            Err(PlatformError::Unreachable(_)) => Err(SendError::Transient("unreachable".to_owned())),
+            Err(PlatformError::AnswerLost(_)) => Err(SendError::Transient("answer lost".to_owned())),
         }
     }
 
@@ -73,14 +149,7 @@ impl Client {
     pub async fn delete(&self, event: &OutboundEvent, message: &str) -> Result<(), SendError> {
         let mut arguments = address(event);
         arguments["message_id"] = number(message);
-        match self.http.send(self.request("deleteMessage", &arguments), CALL_TIMEOUT).await {
-            Ok(response) => match read(&response, Some(message), "") {
-                Err(SendError::Rejected { code }) if code.contains("message to delete not found") => Ok(()),
-                answer => answer.map(|_| ()),
-            },
-            Err(PlatformError::Unreachable(_)) => Err(SendError::Transient("unreachable".to_owned())),
-            Err(PlatformError::AnswerLost(_)) => Err(SendError::Transient("answer lost".to_owned())),
-        }
+        self.repeatable("deleteMessage", &arguments, &["message to delete not found"]).await
     }
 
     fn request(&self, method: &str, arguments: &Value) -> PlatformRequest {
@@ -106,14 +175,18 @@ impl fmt::Debug for Client {
 fn send_arguments(event: &OutboundEvent, part: &str) -> Value {
     let mut arguments = address(event);
     arguments["text"] = json!(part);
-    // Telegram refuses the id of the General topic ("message thread not found"): it is the chat itself.
-    if let Some(thread) = event.thread_id.as_deref().filter(|thread| *thread != super::message::GENERAL_TOPIC) {
-        arguments["message_thread_id"] = number(thread);
-    }
+    add_thread(&mut arguments, event);
     if let Some(message) = event.reply_to_id.as_deref() {
         arguments["reply_parameters"] = json!({ "message_id": number(message), "allow_sending_without_reply": true });
     }
     arguments
+}
+
+/// Telegram refuses the id of the General topic ("message thread not found"): it is the chat itself.
+fn add_thread(arguments: &mut Value, event: &OutboundEvent) {
+    if let Some(thread) = event.thread_id.as_deref().filter(|thread| *thread != super::message::GENERAL_TOPIC) {
+        arguments["message_thread_id"] = number(thread);
+    }
 }
 
 fn edit_arguments(event: &OutboundEvent, part: &str, message: &str) -> Value {
@@ -166,6 +239,12 @@ fn read(response: &PlatformResponse, edit: Option<&str>, sent: &str) -> Result<S
         }
         _ => Err(unclear(edit, &format!("status {code}"))),
     }
+}
+
+/// Whether it is a refusal in these words.
+fn says(response: &PlatformResponse, words: &str) -> bool {
+    let body = serde_json::from_slice::<Value>(&response.body).unwrap_or_default();
+    json::string(&body, "/description").is_some_and(|description| description.to_lowercase().contains(words))
 }
 
 fn bad_request(body: &Value, description: &str, edit: Option<&str>, sent: &str) -> Result<String, SendError> {

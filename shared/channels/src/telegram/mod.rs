@@ -1,6 +1,6 @@
 //! Telegram bots (Bot API, core.telegram.org/bots/api): webhook updates in, `sendMessage` and `editMessageText` out.
 //!
-//! Not here: uploads, albums as one event, buttons, formatted text. Those updates
+//! Not here: uploads, buttons; the gathering of an album's parts, which are told apart only. Other updates
 //! are told apart and ignored by name, so that Telegram never redelivers what we do not want.
 
 mod addressing;
