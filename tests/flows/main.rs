@@ -7,7 +7,6 @@ mod bad_input;
 mod bench;
 mod bus;
 mod cases;
-mod files;
 mod leaks;
 mod slack_ingress;
 mod thinking;
