@@ -5,7 +5,7 @@ mod pairings;
 
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use turnlock_config::{Allow, Config, names};
 use turnlock_domain::event::Channel;
 use turnlock_lambda::Start;

@@ -39,7 +39,7 @@ impl Setup {
 
     /// Reads what there is to read. Without a configuration file it is a demo.
     pub(crate) fn read(options: &Options) -> anyhow::Result<Self> {
-        Self::read_as(options, |path| Config::load(path))
+        Self::read_as(options, Config::load)
     }
 
     /// The same for a command that needs no secret of the file: its terminal may not have them.

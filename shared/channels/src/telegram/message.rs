@@ -129,7 +129,7 @@ impl<'u> Message<'u> {
     /// platform's number of an album is one of a kind.
     fn album(&self, bot: &Bot) -> Option<EventId> {
         let group = json::id(self.value, "/media_group_id")?;
-        Some(EventId::derive("telegram", &[&bot.bot_id.to_string(), "album", &self.chat_id(), &group]))
+        Some(EventId::derive("telegram", &[&bot.bot_id.to_string(), "album", &self.chat_id(), group]))
     }
 
     /// The chat's id; with the connection in front where we answer on a business account's behalf.
