@@ -15,6 +15,7 @@
 mod album;
 mod depth;
 mod entry;
+mod moved;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,7 +40,7 @@ use crate::words::Language;
 
 pub use depth::{DEPTH_INTERVAL, Depth};
 
-use entry::{NotKnown, permits};
+use entry::permits;
 
 /// When to come again where nothing better is known.
 pub const BUSY_RETRY: Duration = Duration::from_secs(5);
@@ -230,25 +231,6 @@ impl Admission {
             redrive: 0,
             former_chat,
             album: false,
-        }
-    }
-
-    /// What the chat was called before it moved. The read is a consistent one, at twice the price of half a unit: the
-    /// first message after the move comes within milliseconds of it, and one that did not know of it would begin a
-    /// second conversation. For the same reason nothing passes while the table cannot be asked: the platform sends again.
-    async fn former(&self, arrival: &Arrival) -> Result<Option<SessionKey>, NotKnown> {
-        let event = &arrival.event;
-        if !arrival.can_have_moved {
-            return Ok(None);
-        }
-        let chat = SessionKey::new(event.channel.as_str(), &event.account, &event.chat_id, None);
-        match tokio::time::timeout(HELD_WITHIN, self.store.chat(chat.as_str())).await {
-            Ok(Ok(state)) => Ok(state.and_then(|state| state.former).map(SessionKey::from_text)),
-            Ok(Err(error)) => {
-                report(event, &error, "where its chat was before is not known");
-                Err(NotKnown)
-            }
-            Err(_) => Err(NotKnown),
         }
     }
 

@@ -6,10 +6,10 @@
 //! or sleeping one's: the ledger's policy decides what follows ([`Ledger::plan`]). A part whose message shows its text
 //! already is delivered without a call.
 
-use percent_encoding::percent_decode_str;
 use turnlock_channels::SendError;
 use turnlock_channels::outbound::Part;
 use turnlock_domain::event::OutboundEvent;
+use turnlock_domain::session::SessionKey;
 use turnlock_domain::time::Millis;
 use turnlock_store::chats::ChatState;
 use turnlock_store::ledger::{Ledger, LedgerPart, LedgerState, LedgerWrite, PartPlan};
@@ -276,6 +276,5 @@ pub(super) fn state(ledger: &Ledger, part: usize) -> Option<LedgerState> {
 
 /// The platform's id in our name for a chat ([`OutboundEvent::chat`]): its last part.
 pub(super) fn chat_id(chat: &str) -> String {
-    let part = chat.rsplit(':').next().unwrap_or_default();
-    percent_decode_str(part).decode_utf8_lossy().into_owned()
+    SessionKey::from_text(chat).last_part()
 }
