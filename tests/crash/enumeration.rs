@@ -189,6 +189,30 @@ fn a_stop() {
     });
 }
 
+/// A preview in two messages that grows into the final. What is left of a preview whose message nobody knows stands above
+/// it, and is marked (trace V13).
+#[test]
+fn a_streamed_turn() {
+    enumerate(&Story {
+        name: "a streamed turn",
+        setup: vec![json!({"model": {"chunks": [
+            {"repeat": "a", "times": 4096}, {"wait": 3}, "bbb", {"wait": 3}, "ccc"], "times": 99}})],
+        act: vec![say("long")],
+        deliveries: 1,
+        check: |run| {
+            let first = "a".repeat(4096);
+            run.shows_once(CHAT, &first);
+            run.shows_once(CHAT, "bbbccc");
+            let shown = run.shown(CHAT);
+            let rest = shown.iter().filter(|text| **text != first && *text != "bbbccc").count();
+            let uncertain = run.list("/ledger").iter().any(|ledger| ledger["state"] == json!("uncertain"));
+            run.check(rest == 0 || (rest == 1 && run.may_double && uncertain), "half a text stands");
+            let at = |text: &str| shown.iter().rposition(|shown| shown == text);
+            run.check(at(&first) < at("bbbccc"), "the parts are out of order");
+        },
+    });
+}
+
 #[test]
 fn a_delivery_in_three_parts() {
     enumerate(&Story {

@@ -87,9 +87,10 @@ fn a_long_turn_keeps_its_lock_and_its_message() {
     run.settled();
     run.check(run.shown(CHAT) == ["Slow and steady."], "it is answered once");
     run.check(run.at("/sessions/0/fence") == json!(1), "somebody else began it");
-    // Nine renewals of lock and message beside the acquire, the first visibility, and the delivery's one of each.
-    run.check(run.asked("store", &event(1), "UpdateItem") == 11, "the lock was not renewed every 20 s");
-    run.check(run.asked("queue", &event(1), "set_visibility") == 11, "the message was not renewed every 20 s");
+    // Nine renewals of lock and message beside the acquire, the first visibility, and the delivery's one of each; and of
+    // each of two frames its slot, its copy and its visibility.
+    run.check(run.asked("store", &event(1), "UpdateItem") == 11 + 4, "the lock was not renewed every 20 s");
+    run.check(run.asked("queue", &event(1), "set_visibility") == 11 + 2, "the message was not renewed every 20 s");
 }
 
 /// No tool starts in the last 15 s of a lease: a worker that slept so long before its step gives the turn back, and its

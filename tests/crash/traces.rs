@@ -445,11 +445,46 @@ fn v11_a_delivery_worker_leaves_a_call_alone_that_may_be_running() {
     run.check(run.list("/platform_calls/telegram.sendMessage").len() == 1, "both called");
 }
 
+/// Trace V11 for a frame's edit: the worker wakes when the final stands in its message, and edits that back to half a text.
+/// Its write is refused, so it puts the committed final back.
+#[test]
+fn v11_a_frozen_frame_does_not_stand_over_the_final() {
+    let lines = [
+        json!({"model": {"chunks": ["Half", {"wait": 3}, " a", {"wait": 3}, " text."]}}),
+        say("hello"),
+        freeze("platform", "editMessageText", 1, 300),
+        advance(120),
+        expect(json!({"/chats/telegram:main:1000001/messages/0/text": "Half a text.", "/ledger/0/state": "sent"})),
+        advance(200),
+        // The final, the late frame, and the repair.
+        expect(json!({"/platform_calls/telegram.editMessageText/#": 3})),
+    ];
+    let run = play("V11, a frame's edit", &lines);
+    run.settled();
+    run.check(run.shown(CHAT) == ["Half a text."], "half a text stands over the final");
+}
+
+/// Trace V11 for a preview: the worker wakes when the final is a message of its own, and posts half a text under it. It
+/// takes that back, and with it the doubt about it.
+#[test]
+fn v11_a_frozen_preview_does_not_stand_beside_the_final() {
+    let lines = [
+        json!({"model": {"chunks": ["Half", {"wait": 3}, " a", {"wait": 3}, " text."]}}),
+        say("hello"),
+        freeze("platform", "sendMessage", 1, 300),
+        advance(320),
+        expect(json!({"/platform_calls/telegram.sendMessage/#": 2, "/platform_calls/telegram.deleteMessage/#": 1})),
+    ];
+    let run = play("V11, a preview", &lines);
+    run.settled();
+    run.check(run.shown(CHAT) == ["Half a text."], "half a text stands beside the final");
+}
+
 /// Trace V11 for an API client: a frame is frozen on its way to the item, and comes after the final. The final stays.
 #[test]
 fn v11_a_late_frame_is_not_shown_over_an_api_final() {
     let lines = [
-        json!({"model": {"chunks": ["Half", {"wait": 3}, " a text."]}}),
+        json!({"model": {"chunks": ["Half", {"wait": 3}, " a text", {"wait": 3}, "."]}}),
         json!({"deliver": {"route": "/v1/messages", "headers": {"Idempotency-Key": "k1"},
             "body": {"text": "hi", "session": "room"}}}),
         // The first is the turn's acquire. Two frames and the final wait for the worker, until its time is over.

@@ -217,7 +217,8 @@ fn invariant_6_a_stop_reaches_a_stream_and_nothing_later() {
         json!({"advance": 2.5}),
         json!({"expect": {"/chats/telegram:main:1000001/messages/#": 4}}),
     ]);
-    assert_eq!(texts(&output), ["Stopping.", "One\n\n(stopped)", "(stopped)", "again"]);
+    // The first one's message stands where its preview was.
+    assert_eq!(texts(&output), ["One\n\n(stopped)", "Stopping.", "(stopped)", "again"]);
     assert_eq!(requests(&output), 2, "the queued one asks no model");
 }
 

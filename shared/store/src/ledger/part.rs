@@ -57,9 +57,9 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 /// How much of a digest is kept: 64 bits tell two texts of one message apart.
 const DIGEST: usize = 16;
 
-/// The digest of a rendered text, as short as an item should keep it.
+/// The digest of a rendered text, as short as an item should keep it. White space around it is not shown.
 pub(super) fn digest_of(text: &str) -> String {
-    let mut whole = digest(text.as_bytes());
+    let mut whole = digest(text.trim().as_bytes());
     whole.truncate(DIGEST);
     whole
 }
