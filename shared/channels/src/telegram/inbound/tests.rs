@@ -385,6 +385,7 @@ proptest::proptest! {
 }
 
 mod addressing;
+mod albums;
 mod chats;
 mod context;
 mod topics;
