@@ -8,6 +8,7 @@
 //! | a person's text | items, queues, requests to the model, chats, answers of the API about its own session |
 //! | text of thinking tags | nothing at all |
 //! | signed reasoning | the history and requests to the model that made it |
+//! | the bytes of a picture | requests to the model |
 
 use std::collections::HashSet;
 use std::fs;
@@ -45,6 +46,9 @@ const REASONING_SIGNATURE: &str = "cGxhbnRlZC1yZWFzb25pbmctc2lnbmF0dXJl";
 const VERIFICATION_TOKEN: &str = "ZplantedVerificationToken";
 /// Where a webhook's replies go; whoever has the address may post there.
 const REPLY_ADDRESS: &str = "https://receiver.invalid/planted-reply-address?key=planted-reply-key";
+
+/// A picture.
+const PICTURE: &[u8] = b"\x89PNG\r\n\x1A\nplanted-pixels";
 
 /// Secrets, as they are and in the forms in which they travel.
 fn tokens() -> Vec<&'static str> {
@@ -86,7 +90,8 @@ impl Evidence {
     async fn send(&mut self, bench: &Bench, request: IngressRequest) -> Answered {
         self.note_signatures(&request);
         let own = request.path.starts_with("/v1/");
-        let answer = bench.answer(request).await;
+        // Boxed: a request's whole way through the code is too much for a test's stack, so many calls deep.
+        let answer = Box::pin(bench.answer(request)).await;
         if own { &mut self.own_answers } else { &mut self.answers }.push(answer.shown());
         answer
     }
@@ -241,6 +246,52 @@ async fn talk(bench: &Bench, evidence: &mut Evidence, turns: std::ops::Range<i64
         }
     }
     bench.run(900).await;
+}
+
+/// Pictures that are had, and all the ways in which they are not, with answers that repeat the token and its address.
+async fn pictures(bench: &Bench, evidence: &mut Evidence) {
+    let platform = &bench.world.platform;
+    platform.add_file(Channel::Telegram, "P1", PICTURE.into());
+    platform.add_file(Channel::Slack, "F1", PICTURE.into());
+    let planted = format!("{TEXT} https://api.telegram.org/file/bot{TELEGRAM_TOKEN}/P1 {SLACK_TOKEN}");
+    let elsewhere =
+        json!({ "ok": true, "file": { "url_private": format!("https://files.slack.com.invalid/{SLACK_TOKEN}") } });
+    let path = json!({ "ok": true, "result": { "file_path": format!("../bot{TELEGRAM_TOKEN}/getMe") } });
+    let refused = json!({ "ok": false, "error": planted, "error_code": 400, "description": planted });
+    let page = format!("<!DOCTYPE html>{planted}");
+    let (refused, path, elsewhere) = (refused.to_string(), path.to_string(), elsewhere.to_string());
+    let answers = [
+        ("getFile", 400, &refused),
+        ("getFile", 500, &planted),
+        ("getFile", 200, &path),
+        ("file", 200, &page),
+        ("file", 401, &refused),
+        ("file", 302, &planted),
+        ("files.info", 200, &refused),
+        ("files.info", 200, &elsewhere),
+        ("files.info", 500, &planted),
+    ];
+    let mut lost: Vec<Option<Answer>> = vec![Some(Answer { timeout: true, ..Answer::default() }), None];
+    lost.extend(answers.map(|(_, status, body)| {
+        let (status, body) = (Some(status), Some(body.clone().into()));
+        Some(Answer { status, body, ..Answer::default() })
+    }));
+    let methods = ["getFile", "files.info"].into_iter().chain(answers.map(|(method, ..)| method));
+    for (n, (answer, method)) in (3000..).zip(lost.into_iter().zip(methods)) {
+        if let Some(answer) = answer {
+            let (method, times) = (Some(method.to_owned()), Some(2));
+            platform.script(ScriptedAnswer { method, times, answer, ..ScriptedAnswer::default() });
+        }
+        let mut photo = update(n, n, TEXT);
+        photo["message"]["photo"] = json!([{ "file_id": "P1", "file_unique_id": "u", "width": 9, "height": 9 }]);
+        let mut shared = slack_message(n, &format!("D{n}"), TEXT);
+        shared["event"]["subtype"] = json!("file_share");
+        shared["event"]["files"] = json!([{ "id": "F1", "mimetype": "image/png", "name": TEXT }]);
+        for (route, body) in [(Route::Telegram, photo), (Route::Slack, shared)] {
+            evidence.send(bench, route.signed(bench.now(), n, body.to_string().into_bytes())).await;
+        }
+        bench.run(60).await;
+    }
 }
 
 async fn fail_every_port(bench: &Bench, evidence: &mut Evidence) {
@@ -402,12 +453,15 @@ async fn nothing_planted_shows_where_it_does_not_belong() {
     script_platforms(&bench);
     talk(&bench, &mut evidence, 1000..1006).await;
     fail_every_port(&bench, &mut evidence).await;
+    pictures(&bench, &mut evidence).await;
     fail_model_and_tools(&bench, &mut evidence).await;
     think(&bench, &mut evidence).await;
     refuse(&bench, &mut evidence).await;
 
     let tokens = tokens();
     let secret: Vec<&str> = tokens.iter().copied().chain([THOUGHT]).collect();
+    let picture = aws_smithy_types::base64::encode(PICTURE);
+    let pixels = [picture.as_str(), "planted-pixels"];
     let signatures: HashSet<&str> = evidence.signatures.iter().map(String::as_str).collect();
     assert!(signatures.len() > 100 && signatures.iter().all(|signature| signature.len() > 30));
 
@@ -416,11 +470,19 @@ async fn nothing_planted_shows_where_it_does_not_belong() {
     assert_absent(&secret, "the log", &logged);
     assert_unsigned(&signatures, "the log", &logged);
     assert_absent(&[TEXT, REASONING, REASONING_SIGNATURE], "the log", &logged);
+    assert_absent(&pixels, "the log", &logged);
+    for reason in ["files:read", "not the platform's", "no answer", "status 500", "an error without a name"] {
+        assert!(
+            logged.lines().any(|line| line.contains("is not shown to the model") && line.contains(reason)),
+            "{reason}"
+        );
+    }
 
     let answers = evidence.answers.join("\n");
     assert_absent(&secret, "an answer", &answers);
     assert_unsigned(&signatures, "an answer", &answers);
     assert_absent(&[TEXT, REASONING], "an answer", &answers);
+    assert_absent(&pixels, "an answer", &answers);
     let own = evidence.own_answers.join("\n");
     assert!(own.contains(TEXT), "a caller reads its own session");
     assert_absent(&secret, "an answer of the API", &own);
@@ -431,6 +493,7 @@ async fn nothing_planted_shows_where_it_does_not_belong() {
     let chats = format!("{:?} {}", bench.world.platform.chats(), calls.join("\n"));
     assert!(chats.contains(TEXT) && chats.contains("visible"));
     assert_absent(&[THOUGHT, REASONING, REASONING_SIGNATURE], "a chat", &chats);
+    assert_absent(&pixels, "a chat", &chats);
     assert_absent(
         &tokens.iter().copied().filter(|token| !token.contains("reply")).collect::<Vec<_>>(),
         "a chat",
@@ -439,12 +502,14 @@ async fn nothing_planted_shows_where_it_does_not_belong() {
 
     let requests = serde_json::to_string(&bench.world.model.requests()).unwrap();
     assert!(requests.contains(TEXT) && requests.contains(REASONING), "the model that reasoned gets it back");
+    assert!(requests.contains(&picture), "and sees pictures");
     assert_absent(&secret, "a request to the model", &requests);
     assert_unsigned(&signatures, "a request to the model", &requests);
 
     let stored = stored(directory.path());
     assert!(stored.contains(TEXT) && stored.contains(REASONING), "history is kept in these files");
     assert_absent(&secret, "the files", &stored);
+    assert_absent(&pixels, "the files", &stored);
     assert_unsigned(&signatures, "the files", &stored);
 
     let dead = bench.host.store().dead_items(100).await.unwrap();

@@ -7,6 +7,7 @@ mod bad_input;
 mod bench;
 mod bus;
 mod cases;
+mod files;
 mod leaks;
 mod slack_ingress;
 mod thinking;

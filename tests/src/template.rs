@@ -95,6 +95,8 @@ pub const EVERYTHING: &[(&str, &str)] = &[
     ("SlackBotToken", "xoxb-1"),
     ("SlackSigningSecret", "5"),
     ("WebhookSecret", "w"),
+    ("ReadFiles", "true"),
+    ("EventBus", "replies"),
     ("CronExpression", "rate(1 hour)"),
     ("AlarmEmail", "ops@example.org"),
 ];
@@ -136,6 +138,12 @@ pub fn binary(function: &str) -> String {
 #[must_use]
 pub fn target(reference: &Value) -> Option<&str> {
     reference["Ref"].as_str().or_else(|| reference["Fn::GetAtt"][0].as_str())
+}
+
+/// The resources that a value names: one, or those of an `Fn::Join`.
+pub fn targets(value: &Value) -> impl Iterator<Item = &str> {
+    let joined = value["Fn::Join"][1].as_array().into_iter().flatten();
+    target(value).into_iter().chain(joined.filter_map(target))
 }
 
 /// The text of an `Fn::Sub`, in either form.

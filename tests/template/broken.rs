@@ -174,9 +174,10 @@ fn breaks() -> Vec<Break> {
              \"ReviewQueue\", \"Table\"}, its environment names {\"ConsolidateQueue\", \"DeadLetterQueue\", \
              \"InboundQueue\", \"ReviewQueue\", \"Table\"}",
                 "Agent: a variable names another queue",
-                "Agent: it may use {\"ConsolidateQueue\", \"DeadLetterQueue\", \"InboundQueue\", \"ModelSecret\", \
-             \"OutboundQueue\", \"ReviewQueue\", \"Table\"}, its environment names {\"ConsolidateQueue\", \
-             \"DeadLetterQueue\", \"InboundQueue\", \"ModelSecret\", \"ReviewQueue\", \"Table\"}",
+                "Agent: it may use {\"ConsolidateQueue\", \"DeadLetterQueue\", \"FilesSecret\", \"InboundQueue\", \
+             \"ModelSecret\", \"OutboundQueue\", \"ReviewQueue\", \"Table\"}, its environment names \
+             {\"ConsolidateQueue\", \"DeadLetterQueue\", \"FilesSecret\", \"InboundQueue\", \"ModelSecret\", \
+             \"ReviewQueue\", \"Table\"}",
             ],
         ),
         (
@@ -188,7 +189,11 @@ fn breaks() -> Vec<Break> {
                 "GatewaySecret: its readers are Some([\"Control\", \"Gateway\"])",
             ],
         ),
-        ("/Parameters/SlackBotToken/NoEcho", Value::Null, &["SlackBotToken: DeliverySecret shows it"]),
+        (
+            "/Parameters/SlackBotToken/NoEcho",
+            Value::Null,
+            &["SlackBotToken: DeliverySecret shows it", "SlackBotToken: FilesSecret shows it"],
+        ),
         ("/Parameters/ModelApiKey/Default", json!(""), &["ModelApiKey: nobody can answer it"]),
         (
             "/Resources/Table/Properties/KeySchema/1/AttributeName",

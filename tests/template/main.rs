@@ -53,6 +53,7 @@ fn rights_are_counted_without_what_lambda_does_itself() {
             "dynamodb:GetItem",
             "dynamodb:PutItem",
             "dynamodb:UpdateItem",
+            "events:PutEvents",
             "secretsmanager:GetSecretValue",
             "sqs:ChangeMessageVisibility"
         ]

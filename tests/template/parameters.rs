@@ -1,7 +1,7 @@
 //! Parameters: what CloudFormation refuses before it creates anything, and what it takes.
 
 use serde_json::{Value, json};
-use turnlock_tests::template::{Template, read};
+use turnlock_tests::template::{Template, environment, read, targets};
 
 /// The assertions of the template's rules that do not hold for these parameters. A rule's functions are those of
 /// conditions, so each is put in the place of one and asked for.
@@ -34,4 +34,36 @@ fn what_is_always_there() {
     let document = read();
     assert!(Template::new(&document, &[]).resources.contains_key("SchedulerRole"));
     assert_eq!(document["Resources"]["Table"]["DeletionPolicy"], "Retain");
+}
+
+/// Without a bus nobody may put events anywhere, and the function is told of none.
+#[test]
+fn an_event_bus_is_off_by_default() {
+    let document = read();
+    for (given, put) in [(&[][..], false), (&[("EventBus", "replies")], true)] {
+        let template = Template::new(&document, given);
+        let delivery = template.functions().find(|(id, _)| *id == "Delivery").unwrap().1;
+        let bus = if put { "replies" } else { "" };
+        assert_eq!(environment(delivery)["TURNLOCK_EVENT_BUS"], bus);
+        let roles = template.of_kind("AWS::IAM::Role").flat_map(|(role, _)| template.statements(role));
+        let may: Vec<&str> = roles.filter(|it| it.actions.contains(&"events:PutEvents")).map(|it| it.sid).collect();
+        assert_eq!(may, if put { vec!["PutEvents"] } else { vec![] });
+    }
+}
+
+/// The agent gets the bots' tokens when it is told to read pictures, and there is a bot.
+#[test]
+fn pictures_are_off_by_default() {
+    let document = read();
+    let bot = ("TelegramBotToken", "1:t");
+    let reads = |given: &[(&str, &str)]| {
+        let template = Template::new(&document, given);
+        let agent = template.functions().find(|(id, _)| *id == "Agent").unwrap().1;
+        let named = targets(environment(agent)["TURNLOCK_SECRETS"]).any(|secret| secret == "FilesSecret");
+        (named, template.resources.contains_key("FilesSecret"))
+    };
+    assert_eq!(reads(&[]), (false, false));
+    assert_eq!(reads(&[bot]), (false, false));
+    assert_eq!(reads(&[("ReadFiles", "true")]), (false, false));
+    assert_eq!(reads(&[bot, ("ReadFiles", "true")]), (true, true));
 }

@@ -21,6 +21,7 @@ const FUNCTION: Function = Function {
         names::TURN_SECONDS,
     ],
     needs: &["*.api_key"],
+    for_images: &["telegram.*.bot_token", "slack.*.bot_token"],
 };
 
 fn main() -> ExitCode {
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
                     review: start.queue(names::REVIEW_QUEUE)?,
                     model: start.model(config)?,
                     tools: Arc::new(turnlock_tools::builtin(&store)),
+                    files: start.files(config)?,
                     settings: Arc::new(AgentSettings::from_config(config)),
                     store,
                 })

@@ -12,6 +12,7 @@ use turnlock_lambda::batch::{self, Batch};
 const FUNCTION: Function = Function {
     settings: &[names::TABLE, names::CONTROL_QUEUE, names::OUTBOUND_QUEUE, names::DEAD_LETTER_QUEUE],
     needs: &[],
+    for_images: &[],
 };
 
 fn main() -> ExitCode {

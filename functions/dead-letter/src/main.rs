@@ -22,6 +22,7 @@ const FUNCTION: Function = Function {
         names::JOB_DEAD_LETTER_QUEUE,
     ],
     needs: &[],
+    for_images: &[],
 };
 
 fn main() -> ExitCode {
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
                     // A dead letter ends without a model.
                     model: Arc::new(Scripted::new(Wire::Neutral)),
                     tools: Arc::default(),
+                    files: Arc::default(),
                     settings: Arc::new(AgentSettings::from_config(config)),
                 };
                 Ok((agent, start.queue(names::JOB_DEAD_LETTER_QUEUE)?))

@@ -4,15 +4,17 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use turnlock_app::deliver::Delivery;
-use turnlock_app::deliver::observers::{LogObserver, Observer};
+use turnlock_app::deliver::observers::{ItemObserver, LogObserver, Observer};
+use turnlock_app::words::Language;
 use turnlock_channels::http::{PlatformHttp, ReqwestHttp};
 use turnlock_config::names;
 use turnlock_lambda::batch::{self, Batch};
 use turnlock_lambda::{Function, StartError};
 
 const FUNCTION: Function = Function {
-    settings: &[names::TABLE, names::OUTBOUND_QUEUE, names::SECRETS],
+    settings: &[names::TABLE, names::OUTBOUND_QUEUE, names::SECRETS, names::EVENT_BUS],
     needs: &["telegram.*.bot_token", "slack.*.bot_token", "webhook.*.secret"],
+    for_images: &[],
 };
 
 fn main() -> ExitCode {
@@ -23,7 +25,10 @@ fn main() -> ExitCode {
             start,
             move |start, config| {
                 let ours = (start.store()?, start.queue(names::OUTBOUND_QUEUE)?);
-                let observers: Vec<Arc<dyn Observer>> = vec![Arc::new(LogObserver)];
+                let language = Language::from_code(&config.agent.language).unwrap_or_default();
+                let mut observers: Vec<Arc<dyn Observer>> =
+                    vec![Arc::new(LogObserver), Arc::new(ItemObserver::new(start.store()?, language))];
+                observers.extend(start.event_bus()?);
                 Ok(Delivery::from_config(config, ours, &platforms, &start.clock(), observers)?)
             },
             async |delivery: &Delivery, batch: Batch| delivery.handle(batch.records, batch.deadline).await,

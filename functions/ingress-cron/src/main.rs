@@ -6,7 +6,7 @@ use turnlock_app::ingress::cron;
 use turnlock_config::names;
 use turnlock_lambda::{Function, call};
 
-const FUNCTION: Function = Function { settings: &[names::INBOUND_QUEUE], needs: &[] };
+const FUNCTION: Function = Function { settings: &[names::INBOUND_QUEUE], needs: &[], for_images: &[] };
 
 fn main() -> ExitCode {
     turnlock_lambda::main(FUNCTION, async |start| {

@@ -10,6 +10,7 @@ use turnlock_lambda::{Function, http};
 const FUNCTION: Function = Function {
     settings: &[names::TABLE, names::INBOUND_QUEUE, names::CONTROL_QUEUE, names::OUTBOUND_QUEUE, names::SECRETS],
     needs: &["slack.*.signing_secret"],
+    for_images: &[],
 };
 
 fn main() -> ExitCode {

@@ -12,6 +12,7 @@ use turnlock_queue::Queue;
 const FUNCTION: Function = Function {
     settings: &[names::TABLE, names::REVIEW_QUEUE, names::JOB_DEAD_LETTER_QUEUE, names::SECRETS],
     needs: &["*.api_key"],
+    for_images: &[],
 };
 
 fn main() -> ExitCode {

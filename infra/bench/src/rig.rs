@@ -112,6 +112,7 @@ impl Rig {
             review: queue(queues::REVIEW)?,
             model: Arc::new(Scripted::stand_in()),
             tools: Arc::new(turnlock_tools::builtin(&store)),
+            files: Arc::default(),
             settings: Arc::new(AgentSettings::from_config(&config)),
             store,
         };

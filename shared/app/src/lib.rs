@@ -9,6 +9,7 @@
 //! | [`deliver`] | outbound events to their channels, through the ledger, with observers beside |
 //! | [`control`] | stop, status, help: what must not wait behind queued messages |
 //! | [`jobs`] | derived work: consolidation, memory review |
+//! | [`media`] | the images of an event, fetched for the model and kept nowhere |
 //! | [`memory_text`] | what a system prompt says of long-term memory |
 //! | [`model`] | the configured model |
 //! | [`settings`] | the configuration as the use cases need it |
@@ -28,6 +29,7 @@ pub mod deliver;
 pub mod ingress;
 pub mod jobs;
 pub mod journal_line;
+pub mod media;
 pub mod memory_text;
 pub mod model;
 pub mod pairing;

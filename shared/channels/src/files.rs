@@ -74,6 +74,12 @@ impl Files {
         self
     }
 
+    /// Whether `url` is a reference to a file that lies on a platform.
+    #[must_use]
+    pub fn is_reference(url: &str) -> bool {
+        [telegram::FILE_SCHEME, slack::FILE_SCHEME].iter().any(|scheme| url.starts_with(scheme))
+    }
+
     /// The bytes behind a reference of an event of `channel` and `account`.
     ///
     /// # Errors

@@ -24,6 +24,8 @@ pub const DEAD_LETTER_QUEUE: &str = "TURNLOCK_DEAD_LETTER_QUEUE";
 pub const JOB_DEAD_LETTER_QUEUE: &str = "TURNLOCK_JOB_DEAD_LETTER_QUEUE";
 /// The Secrets Manager secrets that a function on AWS may read, separated by commas; empty = none.
 pub const SECRETS: &str = "TURNLOCK_SECRETS";
+/// The EventBridge bus that gets a copy of every outbound event, in a function on AWS; empty = none.
+pub const EVENT_BUS: &str = "TURNLOCK_EVENT_BUS";
 /// The time of one invocation of the agent function, in seconds; stands for `agent.limits.turn_seconds` on AWS.
 pub const TURN_SECONDS: &str = "TURNLOCK_TURN_SECONDS";
 
@@ -40,6 +42,7 @@ pub const ALL: &[&str] = &[
     DEAD_LETTER_QUEUE,
     JOB_DEAD_LETTER_QUEUE,
     SECRETS,
+    EVENT_BUS,
     TURN_SECONDS,
 ];
 

@@ -18,6 +18,7 @@ use turnlock_app::deliver::Delivery;
 use turnlock_app::deliver::observers::{ItemObserver, LogObserver, Observer};
 use turnlock_app::ingress::{ConfigMismatch, FreshIds, Ingress};
 use turnlock_app::jobs::Jobs;
+use turnlock_app::media;
 use turnlock_app::pairing::Pairings;
 use turnlock_app::settings::{AgentSettings, rate};
 use turnlock_app::turn::Agent;
@@ -120,6 +121,7 @@ impl Host {
                 review: Arc::clone(&senders.review),
                 model: Arc::clone(&ports.model),
                 tools: Arc::clone(&ports.tools),
+                files: Arc::new(media::files(&ports.config, &ports.platforms)),
                 settings: Arc::clone(&settings),
             }),
             control: Arc::new(Control {

@@ -7,6 +7,7 @@
 //! | [`batch`] | a batch of queue messages to a handler, and what it leaves to the event source mapping's answer |
 //! | [`http`] | API Gateway's and function URLs' events to requests, and answers back |
 //! | [`call`] | direct calls |
+//! | `bus` | the observer that copies events to an EventBridge bus |
 //! | `aws` | the SDK's settings that all clients share |
 //! | `secrets` | Secrets Manager |
 //! | `logs` | lines as JSON, with CloudWatch metrics in them |
@@ -16,6 +17,8 @@
 
 mod aws;
 pub mod batch;
+#[cfg(feature = "eventbridge")]
+mod bus;
 pub mod call;
 pub mod http;
 mod logs;

@@ -30,8 +30,8 @@ const NAMESPACE: &str = "Turnlock";
 /// One line an event; what leaves for a channel is in the events' own line already.
 const USUAL: &str = "info";
 /// What is written whatever the filter says: the lines that count.
-const ALWAYS: &str =
-    "turnlock::event=info,turnlock::job=info,turnlock::dead=info,turnlock::undelivered=info,turnlock::batch=info";
+const ALWAYS: &str = "turnlock::event=info,turnlock::job=info,turnlock::dead=info,turnlock::undelivered=info,\
+                      turnlock::unobserved=info,turnlock::batch=info";
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
 /// A target whose lines count: the metric's name, and the fields that divide it.
@@ -41,11 +41,12 @@ struct Metric {
     by: &'static [&'static str],
 }
 
-const METRICS: [Metric; 4] = [
+const METRICS: [Metric; 5] = [
     Metric { target: journal_line::EVENT, name: "Events", by: &["channel", "outcome"] },
     Metric { target: journal_line::JOB, name: "Jobs", by: &["kind", "outcome"] },
     Metric { target: journal_line::DEAD, name: "Dead", by: &[] },
     Metric { target: turnlock_app::deliver::UNDELIVERED, name: "Undelivered", by: &["channel"] },
+    Metric { target: turnlock_app::deliver::observers::UNOBSERVED, name: "Unobserved", by: &["observer"] },
 ];
 
 /// Starts the log.

@@ -9,11 +9,14 @@ use std::time::Duration;
 use tokio::time::timeout;
 use turnlock_app::admit::{Admission, Depth};
 use turnlock_app::ingress::{ConfigMismatch, FreshIds};
+use turnlock_app::media;
 use turnlock_app::model::{self, ModelError};
 use turnlock_app::pairing::Pairings;
 use turnlock_app::settings::{AgentSettings, rate};
+use turnlock_channels::files::Files;
+use turnlock_channels::http::{PlatformHttp, ReqwestHttp};
 use turnlock_clock::Clock;
-use turnlock_config::{Config, ConfigError, Part, names};
+use turnlock_config::{Capability, Config, ConfigError, Part, names};
 use turnlock_models::Model;
 use turnlock_queue::sqs::SqsQueue;
 use turnlock_queue::{MAX_BYTES, Queue};
@@ -26,6 +29,9 @@ use crate::secrets::{Secrets, Values};
 /// How long a start waits for the number of waiting events.
 const DEPTH_WITHIN: Duration = Duration::from_secs(1);
 
+/// What may be empty, which is a choice; everything else has to say something.
+const MAY_BE_EMPTY: [&str; 2] = [names::SECRETS, names::EVENT_BUS];
+
 /// What a function reads at its start.
 #[derive(Clone, Copy)]
 pub struct Function {
@@ -33,6 +39,8 @@ pub struct Function {
     pub settings: &'static [&'static str],
     /// The configuration's secrets that it needs, as keys with `*` for a name: `telegram.*.bot_token`.
     pub needs: &'static [&'static str],
+    /// Those that it needs beyond that where the model sees images: without them its start asks for nothing more.
+    pub for_images: &'static [&'static str],
 }
 
 /// Why a function cannot start.
@@ -136,7 +144,7 @@ impl Start {
     /// # Errors
     /// [`StartError::Missing`] names all that is not there.
     pub fn for_operator(settings: &'static [&'static str]) -> Result<Self, StartError> {
-        Self::new(Function { settings, needs: &[] }, &[])
+        Self::new(Function { settings, needs: &[], for_images: &[] }, &[])
     }
 
     fn new(function: Function, besides: &[&'static str]) -> Result<Self, StartError> {
@@ -144,8 +152,7 @@ impl Start {
         let mut values = BTreeMap::new();
         for name in besides.iter().chain(function.settings) {
             match names::environment(name) {
-                // No secrets is a choice; everything else has to say something.
-                Some(value) if !value.is_empty() || *name == names::SECRETS => drop(values.insert(*name, value)),
+                Some(value) if !value.is_empty() || MAY_BE_EMPTY.contains(name) => drop(values.insert(*name, value)),
                 Some(_) | None => missing.push(*name),
             }
         }
@@ -169,10 +176,17 @@ impl Start {
             let allowed = "must be a whole number of seconds";
             text.parse().map_err(|_| StartError::Invalid { name: names::TURN_SECONDS, allowed })
         });
-        let needs = |key: &str| self.0.function.needs.iter().any(|pattern| matches(pattern, key));
-        let part = Part { needs: &needs, turn_seconds: turn_seconds.transpose()? };
-        let lookup = |reference: &str| secrets.lookup(reference);
-        let config = Config::load_part(Path::new(&self.0.path), part, &lookup)?;
+        let turn_seconds = turn_seconds.transpose()?;
+        let Function { needs, for_images, .. } = self.0.function;
+        let load = |besides: &'static [&'static str]| {
+            let needs = |key: &str| needs.iter().chain(besides).any(|pattern| matches(pattern, key));
+            let lookup = |reference: &str| secrets.lookup(reference);
+            Config::load_part(Path::new(&self.0.path), Part { needs: &needs, turn_seconds }, &lookup)
+        };
+        let mut config = load(&[])?;
+        if !for_images.is_empty() && sees_images(&config) {
+            config = load(for_images)?;
+        }
         Ok(Loaded { config: Arc::new(config), secrets })
     }
 
@@ -275,6 +289,30 @@ impl Start {
         Ok(model::model(&config.models)?)
     }
 
+    /// The observer that copies events to the event bus, if there is one.
+    ///
+    /// # Errors
+    /// [`StartError::Missing`] if the function did not ask for its name.
+    #[cfg(feature = "eventbridge")]
+    pub fn event_bus(&self) -> Result<Option<Arc<dyn turnlock_app::deliver::observers::Observer>>, StartError> {
+        let name = self.value(names::EVENT_BUS)?;
+        let bus = || crate::bus::BusObserver::new(&self.0.aws.for_service("EVENTBRIDGE"), name);
+        Ok((!name.is_empty()).then(|| Arc::new(bus()) as _))
+    }
+
+    /// Where the images of events are, for a model that sees any.
+    ///
+    /// # Errors
+    /// An HTTP client cannot be made.
+    pub fn files(&self, config: &Config) -> Result<Arc<Files>, StartError> {
+        if !sees_images(config) {
+            return Ok(Arc::default());
+        }
+        let http = ReqwestHttp::new().map_err(|error| StartError::Machine(error.into()))?;
+        let http: Arc<dyn PlatformHttp> = Arc::new(http);
+        Ok(Arc::new(media::files(config, &http)))
+    }
+
     #[cfg(feature = "bedrock")]
     fn bedrock(&self, model: &turnlock_config::ModelSettings) -> Arc<dyn Model> {
         let mut sdk = self.0.aws.for_service("BEDROCK_RUNTIME").into_builder();
@@ -290,6 +328,10 @@ impl Start {
         };
         Arc::new(turnlock_models::bedrock::Bedrock::new(&sdk.build(), settings))
     }
+}
+
+fn sees_images(config: &Config) -> bool {
+    config.models.first().is_some_and(|model| model.can(Capability::Images))
 }
 
 /// Another one for every process.

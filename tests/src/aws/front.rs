@@ -1,5 +1,6 @@
 //! The endpoint that the functions have in place of AWS: it notes who asked for what, answers as it was told to, and
-//! passes everything else on: DynamoDB to dynoxide, Bedrock to the scripted one, the rest to ministack.
+//! passes everything else on: DynamoDB to dynoxide, Bedrock to the scripted one, the rest to ministack. An event bus it is
+//! itself: it takes what the real one takes, and keeps it.
 //!
 //! Who asks is known by the access key, of which every function has its own. Signatures are not looked at.
 
@@ -61,6 +62,7 @@ pub struct Front {
     services: Services,
     calls: Mutex<Vec<Call>>,
     faults: Mutex<Vec<Fault>>,
+    bus: Mutex<Vec<Value>>,
 }
 
 /// Where the services are, as `http://host:port`.
@@ -85,6 +87,7 @@ impl Front {
             services,
             calls: Mutex::default(),
             faults: Mutex::default(),
+            bus: Mutex::default(),
         });
         let router = Router::new().fallback(pass).with_state(Arc::clone(&front));
         servers.spawn(async move { axum::serve(listener, router).await.unwrap() });
@@ -101,6 +104,21 @@ impl Front {
     #[must_use]
     pub fn calls(&self) -> Vec<Call> {
         self.calls.lock().unwrap().clone()
+    }
+
+    /// The entries that were put on an event bus so far.
+    #[must_use]
+    pub fn on_the_bus(&self) -> Vec<Value> {
+        self.bus.lock().unwrap().clone()
+    }
+
+    /// Takes the entries of a `PutEvents`; its answer.
+    fn put_events(&self, request: &[u8]) -> Value {
+        let request: Value = serde_json::from_slice(request).unwrap();
+        let entries = request["Entries"].as_array().unwrap();
+        self.bus.lock().unwrap().extend(entries.iter().cloned());
+        let ids: Vec<Value> = entries.iter().map(|_| json!({ "EventId": "1" })).collect();
+        json!({ "FailedEntryCount": 0, "Entries": ids })
     }
 
     /// Answers some of the requests to come with `fault`; the first one that fits is used.
@@ -140,6 +158,12 @@ async fn pass(State(front): State<Arc<Front>>, request: Request) -> Response {
         front.calls.lock().unwrap().push(call);
         let status = StatusCode::from_u16(fault.status).unwrap();
         return (status, [("content-type", "application/x-amz-json-1.0")], fault.body.to_string()).into_response();
+    }
+    if call.operation == "events:PutEvents" {
+        let answer = front.put_events(&body);
+        call.status = 200;
+        front.calls.lock().unwrap().push(call);
+        return ([("content-type", "application/x-amz-json-1.1")], answer.to_string()).into_response();
     }
     let answer = forward(&front, &call, &parts.method, path, &parts.headers, body).await;
     call.status = answer.status().as_u16();
@@ -210,6 +234,7 @@ fn read(headers: &HeaderMap, path: &str, body: &[u8]) -> Call {
             let service = match target.split('_').next().unwrap_or_default() {
                 "AmazonSQS" => "sqs",
                 "DynamoDB" => "dynamodb",
+                "AWSEvents" => "events",
                 other => other,
             };
             (format!("{service}:{operation}"), resource(&request))

@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use turnlock_tests::template::{Statement, Template, environment, sources, substituted, target};
+use turnlock_tests::template::{Statement, Template, environment, sources, substituted, target, targets};
 
 use super::unless;
 
 const SECRETS: &str = "TURNLOCK_SECRETS";
 const TABLE: &str = "TURNLOCK_TABLE";
+/// The bus of the parameter, in this account and region.
+const BUS: &str = "arn:${AWS::Partition}:events:${AWS::Region}:${AWS::AccountId}:event-bus/${EventBus}";
 
 /// No `*` in an action.
 pub(in super::super) fn actions(template: &Template) -> Vec<String> {
@@ -20,14 +22,19 @@ pub(in super::super) fn actions(template: &Template) -> Vec<String> {
     wide.collect()
 }
 
-/// Resources are ARNs of the template's own; a model has none of ours, but is named.
+/// Resources are ARNs of the template's own; a model and an event bus have none of ours, but are named.
 pub(in super::super) fn resources(template: &Template) -> Vec<String> {
     let mut found = Vec::new();
     for (role, statements) in roles_of(template) {
         for statement in statements {
             for resource in &statement.resources {
                 let ours = target(resource).is_some_and(|id| template.resources.contains_key(id));
-                let is_fine = ours || (statement.sid == "InvokeModels" && names_models(resource));
+                let named = match statement.sid {
+                    "InvokeModels" => names_models(resource),
+                    "PutEvents" => substituted(resource) == Some(BUS),
+                    _ => false,
+                };
+                let is_fine = ours || named;
                 found.extend(unless(is_fine, || format!("{role}: {} on {resource}", statement.sid)));
             }
             let any = !statement.resources.is_empty();
@@ -69,7 +76,7 @@ pub(in super::super) fn environment_and_rights(template: &Template) -> Vec<Strin
     let mut found = Vec::new();
     for (id, function) in template.functions() {
         let statements = template.statements(template.role(id));
-        let named: BTreeSet<&str> = environment(function).values().filter_map(|value| target(value)).collect();
+        let named: BTreeSet<&str> = environment(function).values().flat_map(|value| targets(value)).collect();
         let drained: BTreeSet<&str> = sources(function).map(|source| source.queue).collect();
         let on = |action: &str, but: &str| -> BTreeSet<&str> {
             let allowing = statements.iter().filter(|s| s.actions.contains(&action) && s.sid != but);
@@ -114,11 +121,13 @@ fn queue_variables(function: &Value) -> bool {
 pub(in super::super) fn secrets(template: &Template) -> Vec<String> {
     let mut readers: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (id, function) in template.functions() {
-        let secret = environment(function).get(SECRETS).and_then(|value| target(value));
-        readers.entry(secret.unwrap_or_default()).or_default().push(id);
+        for secret in environment(function).get(SECRETS).into_iter().flat_map(|value| targets(value)) {
+            readers.entry(secret).or_default().push(id);
+        }
     }
     let wanted = [
         ("DeliverySecret", &["Delivery"][..]),
+        ("FilesSecret", &["Agent"]),
         ("GatewaySecret", &["Gateway"]),
         ("ModelSecret", &["Agent", "Consolidate", "Review"]),
         ("SlackSecret", &["IngressSlack"]),

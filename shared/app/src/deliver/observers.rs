@@ -22,6 +22,8 @@ use crate::words::Language;
 pub const OBSERVERS_WITHIN: Duration = Duration::from_millis(300);
 /// The target of the log observer's lines.
 pub const OUTBOUND: &str = "turnlock::outbound";
+/// The target of the line of a copy that an observer did not take.
+pub const UNOBSERVED: &str = "turnlock::unobserved";
 
 /// Why an observer did not take an event.
 pub type ObserverError = Box<dyn std::error::Error + Send + Sync>;
@@ -53,6 +55,7 @@ async fn observe(observer: &dyn Observer, event: &OutboundEvent, until: Instant)
         Err(_) => "it took too long".to_owned(),
     };
     tracing::warn!(
+        target: UNOBSERVED,
         event_id = event.event_id,
         observer = observer.name(),
         error = problem,

@@ -1,8 +1,9 @@
 //! The context stage: what the model is shown. History after the boundary, the memory snapshot, facts about the chat,
 //! and the journal of a turn that somebody else began.
 
+use turnlock_channels::files::Files;
 use turnlock_domain::envelope::Envelope;
-use turnlock_domain::event::{ContentBlock, ContentType, InboundEvent};
+use turnlock_domain::event::{ContentBlock, ContentType};
 use turnlock_domain::message::{Block, Media, Message, Role};
 use turnlock_domain::session::SessionKey;
 use turnlock_store::history::StoredTurn;
@@ -11,6 +12,7 @@ use turnlock_store::memory::ScopeHead;
 use turnlock_store::sessions::Head;
 use turnlock_store::{Store, StoreError};
 
+use crate::media;
 use crate::memory_text;
 use crate::settings::AgentSettings;
 
@@ -40,7 +42,8 @@ pub fn scope(envelope: &Envelope) -> String {
     format!("chat:{}", envelope.former_chat.clone().unwrap_or_else(named))
 }
 
-/// Gathers the context of a turn; the history has been read already, beside the marker.
+/// Gathers the context of a turn; the history has been read already, beside the marker. `files` is where the event's
+/// images are, for a model that sees any.
 ///
 /// # Errors
 /// Those of the store.
@@ -50,6 +53,7 @@ pub(super) async fn gather(
     envelope: &Envelope,
     head: &Head,
     (history, scope_head): (Vec<StoredTurn>, Option<ScopeHead>),
+    files: Option<&Files>,
 ) -> Result<Context, StoreError> {
     let event = &envelope.event;
     let journal = match head.step {
@@ -57,10 +61,15 @@ pub(super) async fn gather(
         _ => store.journal(&event.session_key(), &event.event_id).await?,
     };
     let memory = snapshot(store, scope_head).await?;
+    let user = match files {
+        // Boxed: few events have images, and every turn would be as large as if it had.
+        Some(files) => user_message(&Box::pin(media::with_images(files, event)).await),
+        None => user_message(&event.content),
+    };
     Ok(Context {
         system: system(settings, envelope, &memory),
         history: history.into_iter().flat_map(|turn| turn.messages).collect(),
-        user: user_message(event),
+        user,
         journal,
     })
 }
@@ -98,10 +107,10 @@ fn system(settings: &AgentSettings, envelope: &Envelope, memory: &str) -> String
     system
 }
 
-/// The event as the user's message. Users' own text is never filtered; media is named by reference.
+/// An event's content as the user's message. Users' own text is never filtered; media is named by reference.
 #[must_use]
-pub(super) fn user_message(event: &InboundEvent) -> Message {
-    let mut content: Vec<Block> = event.content.iter().filter_map(block).collect();
+pub(super) fn user_message(content: &[ContentBlock]) -> Message {
+    let mut content: Vec<Block> = content.iter().filter_map(block).collect();
     if content.is_empty() {
         content.push(Block::text("(an empty message)"));
     }

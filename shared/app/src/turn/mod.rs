@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
+use turnlock_channels::files::Files;
 use turnlock_domain::commit::{CommittedTurn, Draft, Marker, Written, commit};
 use turnlock_domain::envelope::{Command, Envelope};
 use turnlock_domain::message::Message;
@@ -74,6 +75,8 @@ pub struct Agent {
     pub model: Arc<dyn Model>,
     /// The tools.
     pub tools: Arc<Registry>,
+    /// Where the images of events are; asked for a model that sees any.
+    pub files: Arc<Files>,
     /// Who the agent is and how far it may go.
     pub settings: Arc<AgentSettings>,
 }
@@ -322,7 +325,8 @@ impl Agent {
         found: (Vec<StoredTurn>, Option<ScopeHead>),
         (scope, frames): (&str, &Frames<'_>),
     ) -> Result<End, StoreError> {
-        let context = context::gather(&self.store, &self.settings, &receive.envelope, head, found).await?;
+        let files = self.model.capabilities().images.then_some(&*self.files);
+        let context = context::gather(&self.store, &self.settings, &receive.envelope, head, found, files).await?;
         let inference = Inference {
             store: &self.store,
             model: &self.model,
@@ -348,7 +352,7 @@ impl Agent {
         ending: Ending,
         scope: &str,
     ) -> Result<Result<CommittedTurn, Unsettled>, StoreError> {
-        let user: Message = context::user_message(&receive.envelope.event);
+        let user: Message = context::user_message(&receive.envelope.event.content);
         let now = self.store.clock().now_ms();
         let parts = (user, said, ending);
         let (draft, change) = response::draft(&self.settings, &receive.envelope, (head, lock), parts, scope, now);

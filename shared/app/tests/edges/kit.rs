@@ -104,6 +104,7 @@ impl Kit {
             review: self.inbound.clone(),
             model: Arc::new(Scripted::stand_in()),
             tools: Arc::default(),
+            files: Arc::default(),
             settings: settings(),
         }
     }

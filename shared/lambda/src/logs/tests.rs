@@ -121,3 +121,13 @@ fn lines_that_count_are_written_whatever_the_filter_says() {
     }
     assert!(!filter(Some("off".to_owned())).unwrap().would_enable("turnlock_app", &tracing::Level::ERROR));
 }
+
+/// An event that an observer did not take counts, whatever the level is.
+#[test]
+fn a_copy_that_was_not_taken_counts() {
+    use turnlock_app::deliver::observers::UNOBSERVED;
+    let lines = lines(|| tracing::warn!(target: UNOBSERVED, observer = "bus", "not taken"));
+    assert_eq!((&lines[0]["Unobserved"], &lines[0]["observer"]), (&json!(1), &json!("bus")));
+    assert_eq!(lines[0]["_aws"]["CloudWatchMetrics"][0]["Dimensions"], json!([["function", "observer"]]));
+    assert!(filter(Some("off".to_owned())).unwrap().would_enable(UNOBSERVED, &tracing::Level::WARN));
+}

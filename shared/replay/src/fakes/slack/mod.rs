@@ -88,10 +88,8 @@ impl Slack {
             object.remove("token");
         }
         let path = request.url.split(['?', '#']).next().unwrap_or_default();
-        let file = path
-            .split('/')
-            .find(|part| self.files.contains_key(*part))
-            .or_else(|| path.contains("/files-").then_some(path));
+        let file =
+            path.split('/').find_map(|part| self.file_of(part)).or_else(|| path.contains("/files-").then_some(path));
         let method = match file {
             Some(file) => {
                 arguments = json!({ "file": file });
@@ -121,7 +119,7 @@ impl Slack {
             | "conversations.open"
             | "conversations.replies"
             | "agents.sessions.setStatus" => TIER_3,
-            "chat.postEphemeral" | "users.info" => TIER_4,
+            "chat.postEphemeral" | "files.info" | "users.info" => TIER_4,
             _ => return Vec::new(),
         };
         let token = token(request, &super::arguments(request));
@@ -148,6 +146,9 @@ impl Slack {
             return file.map_or_else(sign_in_page, |bytes| Reply::bytes(bytes.clone()));
         }
         let team = app.team_of(&token);
+        if call.method == "files.info" {
+            return reply(self.file_info(&team, call, request));
+        }
         let context =
             Context { account: &call.account, app: &app, team: &team, arguments: &call.arguments, chats, pings, now };
         reply(methods::run(self, &call.method, context))
@@ -164,6 +165,27 @@ impl Slack {
         if chat.find(&envelope["event"]["ts"]).is_none() {
             chat.see(ts);
         }
+    }
+
+    /// The file that a part of an address means: `F1`, or `T0TEAM-F1`.
+    fn file_of<'a>(&self, part: &'a str) -> Option<&'a str> {
+        let id = part.rsplit('-').next()?;
+        self.files.contains_key(id).then_some(id)
+    }
+
+    /// A file that nobody put here has an address all the same: behind it is the sign-in page, as for an app without the
+    /// scope.
+    fn file_info(&self, team: &str, call: &Call, request: &PlatformRequest) -> Outcome {
+        let id = call.arguments["file"].as_str().filter(|id| !id.is_empty()).ok_or("file_not_found")?;
+        // Where it is asked, it lies; a server is asked by its path, and knows its name from the header.
+        let base = request.url.split("/files.info").next().unwrap_or_default();
+        let host = request.headers.get(http::header::HOST).and_then(|host| host.to_str().ok());
+        let origin = host.filter(|_| base.starts_with('/')).map(|host| format!("http://{host}")).unwrap_or_default();
+        let mut file = json!({ "id": id, "url_private": format!("{origin}{base}/files-pri/{team}-{id}/{id}") });
+        if let Some(bytes) = self.files.get(id) {
+            file["size"] = json!(bytes.len());
+        }
+        Ok(json!({ "file": file }))
     }
 
     /// A time stamp that no message has had: the present in microseconds, or the next one.
