@@ -24,3 +24,12 @@ pub fn is_current(program: &Path) -> bool {
         |source: &str| changed(Path::new(&source.replace('\0', " "))).is_some_and(|at: SystemTime| at <= built);
     sources.split(' ').all(is_older)
 }
+
+/// The Python that `cargo xtask test` installed beside the build, with what `requirements.txt` lists.
+#[must_use]
+pub fn python() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let mut found = test.ancestors().map(|folder| folder.join("python/bin/python"));
+    let found = found.find(|python| python.exists());
+    found.unwrap_or_else(|| panic!("there is no python/ in the target folder: `cargo xtask test` makes it"))
+}

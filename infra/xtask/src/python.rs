@@ -1,5 +1,5 @@
 //! The Python programs that the tests and the template's checks use: a virtual environment in `target/`, made from
-//! `tests/aws/requirements.txt` and made again only when that file changes. The system's own packages are left alone.
+//! `tests/requirements.txt` and made again only when that file changes. The system's own packages are left alone.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::cargo::Program;
 use crate::progress;
 
 /// What is installed.
-const REQUIREMENTS: &str = "tests/aws/requirements.txt";
+const REQUIREMENTS: &str = "tests/requirements.txt";
 
 /// The folder of the programs in the environment, which is made if it is not there.
 ///

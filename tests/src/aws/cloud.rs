@@ -1,11 +1,13 @@
 //! ministack: the process, and the few requests that a deployment and a poller make of it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
+
+use crate::programs;
 
 /// The region that everything is in.
 pub const REGION: &str = "us-east-1";
@@ -23,7 +25,7 @@ impl Cloud {
     pub async fn start(folder: &Path) -> Self {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/aws/serve_ministack.py");
         let log = std::fs::File::create(folder.join("ministack.log")).unwrap();
-        let mut command = Command::new(python());
+        let mut command = Command::new(programs::python());
         command.arg(script).env_clear();
         command.envs([
             ("BIND_HOST", "127.0.0.1"),
@@ -122,15 +124,7 @@ fn authorization(service: &str) -> String {
 /// What CloudFormation makes of the SAM template at `path`.
 pub async fn transformed(path: &Path) -> Value {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/aws/transform.py");
-    let output = Command::new(python()).arg(script).arg(path).env_clear().output().await.unwrap();
+    let output = Command::new(programs::python()).arg(script).arg(path).env_clear().output().await.unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
-}
-
-/// The Python that `cargo xtask test` installed beside the build.
-fn python() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let mut found = test.ancestors().map(|folder| folder.join("python/bin/python"));
-    let found = found.find(|python| python.exists());
-    found.unwrap_or_else(|| panic!("there is no python/ in the target folder: `cargo xtask test` makes it"))
 }

@@ -1,0 +1,6 @@
+//! Client libraries that other people write, as peers: what they make is understood here, what is sent here is valid for
+//! them. One process of Python a library, fed and read line by line, without any network.
+
+mod kit;
+mod slack;
+mod telegram;
