@@ -48,11 +48,13 @@ impl Setup {
         Self::read_as(options, |path| Config::load_part(path, part, &names::environment))
     }
 
-    /// The same for a command that works for one account: only what stands below `table` (`telegram.main`) has its secrets.
+    /// The same for a command that works for one account, also of a deployment: only what stands below `table`
+    /// (`telegram.main`) has its secrets, and what a secret store holds elsewhere (`secret:bot-token`) is in the environment
+    /// here (`BOT_TOKEN`).
     pub(crate) fn read_with_secrets_of(options: &Options, table: &str) -> anyhow::Result<Self> {
         let below = |key: &str| key.strip_prefix(table).is_some_and(|rest| rest.starts_with('.'));
         let part = Part { needs: &below, turn_seconds: None };
-        Self::read_as(options, |path| Config::load_part(path, part, &names::environment))
+        Self::read_as(options, |path| Config::load_part(path, part, &|name| names::environment(&variable(name))))
     }
 
     fn read_as(options: &Options, load: impl Fn(&Path) -> Result<Config, ConfigError>) -> anyhow::Result<Self> {
@@ -98,6 +100,14 @@ impl Setup {
             Some(config) => Ok(Some(Arc::clone(config))),
             None => Ok(self.data.stored_demo_secrets()?.map(demo)),
         }
+    }
+}
+
+/// The environment variable that stands for a secret of a store.
+fn variable(name: &str) -> String {
+    match name.strip_prefix("secret:") {
+        Some(secret) => secret.to_ascii_uppercase().replace(|c: char| !c.is_ascii_alphanumeric(), "_"),
+        None => name.to_owned(),
     }
 }
 

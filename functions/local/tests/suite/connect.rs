@@ -146,6 +146,21 @@ async fn what_telegram_would_refuse_is_said_with_the_fix_and_changes_nothing() {
     assert!(complaint(&demo).contains("--config") && demo.status.code() == Some(2), "{demo:?}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deployments_bot_is_connected_with_its_secrets_in_the_environment() {
+    let (platforms, address) = bot_api().await;
+    let place = Place::new();
+    place.write(
+        "aws.toml",
+        "[telegram.main]\nbot_token = \"secret:bot-token\"\nsecret_token = \"secret:bot-secret\"\n\
+         bot_id = 1\nusername = \"echo_bot\"\n",
+    );
+    let url = "https://api.example.org/telegram/main";
+    let done = setup(&place, &["--url", url, "--base-url", &address, "--config", "aws.toml"], "hook-secret");
+    assert_eq!(done.status.code(), Some(0), "{done:?}");
+    assert!(platforms.calls().iter().any(|call| call.arguments["url"] == url));
+}
+
 #[test]
 fn a_slack_manifest_is_printed_before_there_is_an_app() {
     let printed = Place::new().run(&["setup", "slack", "--url", "https://bot.example.org", "--account", "two"]);

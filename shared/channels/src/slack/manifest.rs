@@ -8,17 +8,24 @@ use serde_json::{Value, json};
 
 use crate::Groups;
 
-/// An event that is asked for, the scope that it needs, and the least of [`App::groups`](super::App::groups) for which it
-/// is needed.
-const EVENTS: [(&str, Option<&str>, Groups); 7] = [
-    ("message.im", Some("im:history"), Groups::Never),
-    ("app_mention", Some("app_mentions:read"), Groups::Mention),
-    ("message.channels", Some("channels:history"), Groups::Always),
-    ("message.groups", Some("groups:history"), Groups::Always),
-    ("message.mpim", Some("mpim:history"), Groups::Always),
-    ("app_uninstalled", None, Groups::Never),
-    ("tokens_revoked", None, Groups::Never),
+/// An event that is asked for, the scope that it needs, and where what it tells is said. A thread that the app opened goes
+/// on without a mention, so an app that answers mentions hears all messages of its channels.
+const EVENTS: [(&str, Option<&str>, Place); 7] = [
+    ("message.im", Some("im:history"), Place::Anywhere),
+    ("app_mention", Some("app_mentions:read"), Place::Channel),
+    ("message.channels", Some("channels:history"), Place::Channel),
+    ("message.groups", Some("groups:history"), Place::Channel),
+    ("message.mpim", Some("mpim:history"), Place::Channel),
+    ("app_uninstalled", None, Place::Anywhere),
+    ("tokens_revoked", None, Place::Anywhere),
 ];
+
+/// Whether an app needs an event that answers nobody in channels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Anywhere,
+    Channel,
+}
 
 /// The scopes of what is called: posts and their edits, files that people send, the slash command.
 const CALLS: [&str; 3] = ["chat:write", "files:read", "commands"];
@@ -83,7 +90,8 @@ impl Manifest {
         within("the description", &self.description, 140)?;
         within("the slash command's hint", &self.hint, 1_000)?;
         let url = self.url.to_string();
-        let needed = EVENTS.into_iter().filter(|(_, _, least)| reach(*least) <= reach(self.groups));
+        let hears_channels = self.groups != Groups::Never;
+        let needed = EVENTS.into_iter().filter(|(_, _, place)| hears_channels || *place == Place::Anywhere);
         let (events, reading): (Vec<&str>, Vec<Option<&str>>) = needed.map(|(event, scope, _)| (event, scope)).unzip();
         let scopes: Vec<&str> = CALLS.into_iter().chain(reading.into_iter().flatten()).collect();
         Ok(json!({
@@ -116,15 +124,6 @@ impl Manifest {
     }
 }
 
-/// How much of channels an app hears.
-fn reach(groups: Groups) -> u8 {
-    match groups {
-        Groups::Never => 0,
-        Groups::Mention => 1,
-        Groups::Always => 2,
-    }
-}
-
 fn within(field: &'static str, text: &str, most: usize) -> Result<(), ManifestError> {
     let is = text.chars().count();
     if (1..=most).contains(&is) { Ok(()) } else { Err(ManifestError::Length { field, most, is }) }
@@ -147,7 +146,25 @@ mod tests {
     #[test]
     fn the_manifest_is_what_slack_reads() {
         let url = "https://bot.example.org/slack/main";
-        let events = ["message.im", "app_mention", "app_uninstalled", "tokens_revoked"];
+        let events = [
+            "message.im",
+            "app_mention",
+            "message.channels",
+            "message.groups",
+            "message.mpim",
+            "app_uninstalled",
+            "tokens_revoked",
+        ];
+        let scopes = [
+            "chat:write",
+            "files:read",
+            "commands",
+            "im:history",
+            "app_mentions:read",
+            "channels:history",
+            "groups:history",
+            "mpim:history",
+        ];
         let expected = json!({
             "_metadata": { "major_version": 2, "minor_version": 1 },
             "display_information": { "name": "Echo", "description": "An assistant." },
@@ -161,9 +178,7 @@ mod tests {
                     "should_escape": true,
                 }],
             },
-            "oauth_config": {
-                "scopes": { "bot": ["chat:write", "files:read", "commands", "im:history", "app_mentions:read"] },
-            },
+            "oauth_config": { "scopes": { "bot": scopes } },
             "settings": {
                 "event_subscriptions": { "request_url": url, "bot_events": events },
                 "interactivity": { "is_enabled": true, "request_url": url },
