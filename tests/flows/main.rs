@@ -8,6 +8,7 @@ mod bench;
 mod bus;
 mod cases;
 mod files;
+mod hour;
 mod leaks;
 mod slack_ingress;
 mod thinking;
