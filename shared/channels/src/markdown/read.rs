@@ -222,6 +222,9 @@ impl<'a> Reader<'a> {
             code.push_str(text);
             return;
         }
+        if range.start < self.at {
+            return;
+        }
         // The backslash before an escaped character is in no event; in indented code there is no escape, and it is text.
         let escaped = self.source[..range.start].ends_with('\\') && self.at < range.start;
         self.gap(if escaped { range.start - 1 } else { range.start });
@@ -260,6 +263,10 @@ impl<'a> Reader<'a> {
 
     fn link(&mut self, range: &Range<usize>, mark: usize, kind: LinkType, to: &CowStr<'_>) -> End {
         let to = if kind == LinkType::Email { format!("mailto:{to}") } else { to.to_string() };
+        // What people know from Slack; no address has that character.
+        if let (LinkType::Autolink, Some((to, label))) = (kind, to.split_once('|')) {
+            return self.labelled(range, to, label);
+        }
         if !may_be_link(&to) {
             return End::Literal;
         }
@@ -270,6 +277,18 @@ impl<'a> Reader<'a> {
             self.style.link = Some(to.into());
         }
         End::Link(self.out.text.len())
+    }
+
+    /// `<address|label>`, whose text is one for the parser.
+    fn labelled(&mut self, range: &Range<usize>, to: &str, label: &str) -> End {
+        if may_be_link(to) && !is_blank(label) {
+            self.gap(range.start);
+            let mut style = self.style.clone();
+            style.link.get_or_insert_with(|| to.into());
+            self.out.push(label, &style);
+            self.at = range.end;
+        }
+        End::Literal
     }
 
     fn end_link(&mut self, label: usize, range: &Range<usize>) {

@@ -69,7 +69,7 @@ impl Client {
         let mode = (part.text != part.plain).then_some("HTML");
         let mut answer = self.say(event, &part.text, mode, edit).await;
         let mut sent = &part.text;
-        if mode.is_some() && answer.as_ref().is_ok_and(|response| says(response, "can't parse entities")) {
+        if answer.as_ref().is_ok_and(|response| says(response, "can't parse entities")) {
             answer = self.say(event, &part.plain, None, edit).await;
             sent = &part.plain;
         }

@@ -58,8 +58,9 @@ async fn tg_mdv2_visible_escapes() {
         );
         assert_eq!(requests[0].method, requests[1].method);
     }
-    let (result, requests) = say(&event(Channel::Telegram, "1", "plain"), None, [refused(refusal)]).await;
-    assert!(matches!(result, Err(SendError::Rejected { .. })) && requests.len() == 1);
+    let (result, requests) =
+        say(&event(Channel::Telegram, "1", text), None, [refused(refusal), refused(refusal)]).await;
+    assert!(matches!(result, Err(SendError::Rejected { .. })) && requests.len() == 2);
     let (result, requests) =
         say(&event(Channel::Telegram, "1", text), None, [refused(refusal), Next::AnswerLost]).await;
     assert_eq!((result, requests.len()), (Err(SendError::Unknown("answer lost".to_owned())), 2));

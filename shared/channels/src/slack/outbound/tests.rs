@@ -46,9 +46,9 @@ fn plain(parts: &[Part]) -> String {
 fn sl_mass_ping_stream() {
     assert_eq!(
         mrkdwn(
-            "Done <!channel> <@U1> <#C1> <!subteam^S1|x> @here a & b, [d](https://docs.example) <https://e.example>"
+            "Done <!channel> <@U1> <#C1> <!subteam^S1|x> @here a & b, [d](https://docs.example) <https://e.example|e>"
         ),
-        "Done &lt;!channel&gt; &lt;@U1&gt; &lt;#C1&gt; &lt;!subteam^S1|x&gt; @here a &amp; b, <https://docs.example|d> <https://e.example>"
+        "Done &lt;!channel&gt; &lt;@U1&gt; &lt;#C1&gt; &lt;!subteam^S1|x&gt; @here a &amp; b, <https://docs.example|d> <https://e.example|e>"
     );
     let text = "Done <!channel> see [<!here>](https://docs.example/a|b>c) `<!everyone>` **<@U1>**";
     for end in (1..=text.len()).rev() {
