@@ -222,6 +222,28 @@ fn invariant_6_a_stop_reaches_a_stream_and_nothing_later() {
     assert_eq!(requests(&output), 2, "the queued one asks no model");
 }
 
+/// What a streamed turn costs beside a plain one, on Telegram: each frame is a message to send and to hide, a read of the
+/// chat and of the ledger, its slot, a write before and after the call, and the copy that API clients can read; a stream
+/// looks for a stop every two seconds. On Slack an edit is a write more, and the final's is a read more.
+#[test]
+fn what_a_streamed_turn_costs() {
+    let cost = |output: &Value, port: &str| output["requests"][port]["by_operation"].clone();
+    let plain = played(&[json!({"model": {"chunks": ["One ", "two ", "three."]}}), say("count")]);
+    let store =
+        json!({"BatchGetItem": 1, "GetItem": 2, "PutItem": 2, "Query": 1, "TransactWriteItems": 1, "UpdateItem": 3});
+    assert_eq!(cost(&plain, "store"), store);
+    assert_eq!(cost(&plain, "queue"), json!({"send": 2, "set_visibility": 2, "waiting": 1}));
+    assert_eq!(cost(&plain, "platform"), json!({"sendMessage": 1}));
+    let chunks = json!(["One ", {"wait": 3}, "two ", {"wait": 3}, "three."]);
+    let streamed = played(&[json!({"model": {"chunks": chunks}}), say("count")]);
+    let (frames, looks) = (2, 3);
+    let store = json!({"BatchGetItem": 1, "GetItem": 2 + 2 * frames + looks, "PutItem": 2 + 2 * frames, "Query": 1,
+        "TransactWriteItems": 1, "UpdateItem": 3 + 2 * frames});
+    assert_eq!(cost(&streamed, "store"), store);
+    assert_eq!(cost(&streamed, "queue"), json!({"send": 2 + frames, "set_visibility": 2 + frames, "waiting": 1}));
+    assert_eq!(cost(&streamed, "platform"), json!({"sendMessage": 1, "editMessageText": 2}));
+}
+
 #[test]
 fn an_intro_is_joined_to_the_first_reply_only() {
     let output =

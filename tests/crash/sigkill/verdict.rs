@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use serde_json::Value;
+use turnlock_app::deliver::OUTBOUND_QUEUE;
+use turnlock_app::journal_line;
 use turnlock_clock::Clock;
 use turnlock_config::Config;
 use turnlock_domain::session::encode_part;
@@ -134,10 +136,13 @@ impl Verdict {
             }
         }
         let dead = store.dead_items(LISTED).await.unwrap();
-        self.problems.extend(dead.iter().map(|dead| format!("given up: {dead:?}")));
+        // What two processes died over is kept for the operator; whether it may be is for its ledger to say.
+        let dead = dead.iter().filter(|dead| dead.queue != OUTBOUND_QUEUE);
+        self.problems.extend(dead.map(|dead| format!("given up: {dead:?}")));
         self.problems.extend(outside.problems());
         let log = place.log();
-        let bad = log.lines().filter(|line| line.contains(" ERROR ") || line.contains("panicked"));
+        let kept = |line: &str| line.contains(journal_line::DEAD) && line.contains(OUTBOUND_QUEUE);
+        let bad = log.lines().filter(|line| line.contains(" ERROR ") && !kept(line) || line.contains("panicked"));
         self.problems.extend(bad.map(|line| format!("logged: {line}")));
     }
 
