@@ -4,8 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use turnlock_app::deliver::Delivery;
-use turnlock_app::deliver::observers::{ItemObserver, LogObserver, Observer};
-use turnlock_app::words::Language;
+use turnlock_app::deliver::observers::{LogObserver, Observer};
 use turnlock_channels::http::{PlatformHttp, ReqwestHttp};
 use turnlock_config::names;
 use turnlock_lambda::batch::{self, Batch};
@@ -25,9 +24,9 @@ fn main() -> ExitCode {
             start,
             move |start, config| {
                 let ours = (start.store()?, start.queue(names::OUTBOUND_QUEUE)?);
-                let language = Language::from_code(&config.agent.language).unwrap_or_default();
-                let mut observers: Vec<Arc<dyn Observer>> =
-                    vec![Arc::new(LogObserver), Arc::new(ItemObserver::new(start.store()?, language))];
+                // No item of what other channels' turns say: callers of the API see their own events alone, and nobody
+                // else could read one here.
+                let mut observers: Vec<Arc<dyn Observer>> = vec![Arc::new(LogObserver)];
                 observers.extend(start.event_bus()?);
                 Ok(Delivery::from_config(config, ours, &platforms, &start.clock(), observers)?)
             },
