@@ -4,8 +4,11 @@ use serde_json::{Value, json};
 
 use crate::kit::{Peer, calls, play};
 
-/// The updates by name; the session and the text of the event that each becomes, or why it becomes none.
-const UPDATES: [(&str, Result<(&str, &str), &str>); 12] = [
+/// The session and the text of an event, or why there is none.
+type Expected = Result<(&'static str, &'static str), &'static str>;
+
+/// The updates by name, and what becomes of each.
+const UPDATES: [(&str, Expected); 12] = [
     ("text", Ok(("telegram:1000001", "hi 👋"))),
     ("photo", Ok(("telegram:1000001", "what is this?"))),
     ("document", Ok(("telegram:1000001", ""))),

@@ -7,6 +7,7 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 use turnlock_channels::http::{PlatformHttp, PlatformRequest};
 use turnlock_clock::Clock;
 use turnlock_domain::event::Channel;
@@ -16,15 +17,15 @@ use crate::kit::{Place, complaint, out};
 
 const TOKEN: &str = "1:planted-token";
 
-/// A Bot API server on loopback.
-async fn bot_api() -> (Arc<FakePlatforms>, String) {
+/// A Bot API server on loopback, for as long as `servers` lives.
+async fn bot_api(servers: &mut JoinSet<()>) -> (Arc<FakePlatforms>, String) {
     let bot = TelegramBot { bot_id: 1, username: "echo_bot".into(), token: Some(TOKEN.into()) };
     let accounts = Accounts { telegram: [("main".to_owned(), bot)].into(), ..Accounts::default() };
     let platforms = Arc::new(FakePlatforms::new(Clock::system(), accounts));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let router = Router::new().fallback(answer).with_state(Arc::clone(&platforms));
-    tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    servers.spawn(async move { axum::serve(listener, router).await.unwrap() });
     (platforms, address)
 }
 
@@ -68,7 +69,8 @@ fn setup(place: &Place, arguments: &[&str], secret: &str) -> std::process::Outpu
 /// Case tg-privacy-mode: the setup says what will and will not arrive.
 #[tokio::test(flavor = "multi_thread")]
 async fn tg_privacy_mode_is_explained_when_a_bot_is_connected() {
-    let (platforms, address) = bot_api().await;
+    let mut servers = JoinSet::new();
+    let (platforms, address) = bot_api(&mut servers).await;
     let place = place(&address, "");
     let done = setup(&place, &["--url", "https://bot.example.org/"], "hook-secret");
     let said = out(&done);
@@ -94,7 +96,8 @@ async fn tg_privacy_mode_is_explained_when_a_bot_is_connected() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn privacy_mode_that_is_off_and_a_failed_delivery_are_told() {
-    let (platforms, address) = bot_api().await;
+    let mut servers = JoinSet::new();
+    let (platforms, address) = bot_api(&mut servers).await;
     let says = |method: &str, result: Value| ScriptedAnswer {
         method: Some(method.into()),
         answer: Answer { body: Some(json!({ "ok": true, "result": result }).to_string().into()), ..Answer::default() },
@@ -120,7 +123,8 @@ async fn privacy_mode_that_is_off_and_a_failed_delivery_are_told() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_telegram_would_refuse_is_said_with_the_fix_and_changes_nothing() {
-    let (platforms, address) = bot_api().await;
+    let mut servers = JoinSet::new();
+    let (platforms, address) = bot_api(&mut servers).await;
     let place = place(&address, "");
     let cases: [(&[&str], &str, &str); 5] = [
         (&["--url", "http://bot.example.org"], "hook-secret", "https"),
@@ -148,7 +152,8 @@ async fn what_telegram_would_refuse_is_said_with_the_fix_and_changes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deployments_bot_is_connected_with_its_secrets_in_the_environment() {
-    let (platforms, address) = bot_api().await;
+    let mut servers = JoinSet::new();
+    let (platforms, address) = bot_api(&mut servers).await;
     let place = Place::new();
     place.write(
         "aws.toml",
