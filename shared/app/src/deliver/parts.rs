@@ -194,11 +194,14 @@ impl Work<'_, '_> {
 
     /// Takes away the messages of a preview that was longer than the final. What cannot be taken away is marked.
     async fn tidy(&mut self, mut ledger: Ledger) -> Result<Ledger, Stop> {
-        let needed = self.shown.len();
-        if ledger.parts().len() <= needed {
+        // What is not of a preview stays: an earlier version may have cut the same final into more parts.
+        let is_extra = |part: &LedgerPart| part.revision() < self.event.revision;
+        let parts = ledger.parts().iter().enumerate().skip(self.shown.len());
+        let extras: Vec<usize> = parts.filter(|(_, part)| is_extra(part)).map(|(index, _)| index).collect();
+        if extras.is_empty() {
             return Ok(ledger);
         }
-        for part in (needed..ledger.parts().len()).rev() {
+        for part in extras.into_iter().rev() {
             let extra = &ledger.parts()[part];
             let lost = extra.is_lost();
             let Some(message) = extra.message_id().map(str::to_owned) else {
