@@ -19,6 +19,7 @@ pub(crate) async fn all(kit: &Kit) {
     join!(
         telegram_private(kit),
         telegram_group(kit),
+        telegram_album(kit),
         slack_direct_message(kit),
         slack_mention_and_thread(kit),
         webhook_with_callback(kit),
@@ -37,6 +38,23 @@ async fn telegram_private(kit: &Kit) {
 async fn telegram_group(kit: &Kit) {
     assert_eq!(kit.update(&kit.group(-100, "who is on call?")).await, StatusCode::OK);
     kit.shows("telegram:main:-100", &["echo: @echo_bot who is on call?"]).await;
+}
+
+/// Photos that are sent as one are one turn, also through SQS, whose visibility has whole seconds.
+async fn telegram_album(kit: &Kit) {
+    for caption in ["", "compare", ""] {
+        let mut update = kit.private(1_000_003, "");
+        let message = update["message"].as_object_mut().unwrap();
+        message.remove("text");
+        let number = message["message_id"].clone();
+        message.insert("media_group_id".to_owned(), json!("9001"));
+        message.insert("photo".to_owned(), json!([{ "file_id": format!("F{number}"), "width": 90, "height": 90 }]));
+        if !caption.is_empty() {
+            message.insert("caption".to_owned(), json!(caption));
+        }
+        assert_eq!(kit.update(&update).await, StatusCode::OK);
+    }
+    kit.shows("telegram:main:1000003", &["echo: compare\n[image]\n[image]\n[image]"]).await;
 }
 
 async fn slack_direct_message(kit: &Kit) {
