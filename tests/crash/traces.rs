@@ -525,6 +525,37 @@ fn v12_a_final_does_not_overtake_one_that_is_given_back() {
     run.check(run.at("/requests/platform/total") == json!(4), "one call for each final, and two that failed");
 }
 
+/// Trace V13: the process dies at the commit, when the preview's message is on record: the successor's final is that message.
+#[test]
+fn v13_a_crash_between_preview_and_final_ends_in_the_same_message() {
+    let lines = [
+        json!({"model": {"chunks": ["Half", {"wait": 3}, " a text."], "times": 2}}),
+        say("hello"),
+        json!({"kill": {"store": "TransactWriteItems", "nth": 1, "after": false}}),
+    ];
+    let run = play("V13, on record", &lines);
+    run.settled();
+    run.check(run.shown(CHAT) == ["Half a text."], "there is more than one message");
+    run.check(run.list("/platform_calls/telegram.sendMessage").len() == 1, "it was posted twice");
+    run.check(run.at("/ledger/0/state") == json!("sent"), "it is not sent");
+}
+
+/// Trace V13: the process dies when the platform has the preview and the ledger does not: the final is a new message, and
+/// the ledger says that half a text may stand above it.
+#[test]
+fn v13_a_preview_that_nobody_knows_is_marked_and_the_final_is_a_new_message() {
+    let lines = [
+        json!({"model": {"chunks": ["Half", {"wait": 3}, " a text."], "times": 2}}),
+        say("hello"),
+        json!({"kill": {"platform": "sendMessage", "nth": 1, "after": true}}),
+    ];
+    let run = play("V13, lost", &lines);
+    run.quiet();
+    run.check(run.shown(CHAT) == ["Half", "Half a text."], "the final is not a message of its own");
+    run.check(run.at("/ledger/0/state") == json!("uncertain"), "nothing says that a preview may stand there");
+    run.check(run.list("/dead").is_empty(), "the final arrived");
+}
+
 /// Trace V14: a turn has read the facts for its snapshot when one of them is replaced. It stores the snapshot under the
 /// epoch that it read before, so no later turn believes it. Two topics of a group share the group's memory.
 #[test]
