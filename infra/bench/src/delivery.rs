@@ -287,7 +287,8 @@ impl PlatformHttp for Watched {
         let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
         if body["ok"] == true {
             let text = arguments["text"].as_str().unwrap_or_default();
-            self.seen.note(text, |turn| drop(turn.visible.get_or_insert_with(Instant::now)));
+            let now = Instant::now();
+            self.seen.note(text, |turn| turn.visible = turn.visible.or(Some(now)));
         }
         Ok(answer)
     }

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | [`chats`] | what readers see |
 //! | [`answers`] | scripted answers, and how long a 429 holds |
-//! | [`budgets`] | how many calls a platform takes in how long |
+//! | `budgets` | how many calls a platform takes in how long |
 //! | [`telegram`], [`slack`], [`webhook`] | a platform's rules each |
 
 mod accounts;

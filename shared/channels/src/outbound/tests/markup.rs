@@ -1,3 +1,5 @@
+//! What is sent: markup, plain text where it cannot be read, typing, and answers to pressed buttons.
+
 use turnlock_domain::event::TAP;
 
 use super::*;
