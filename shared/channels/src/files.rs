@@ -5,13 +5,11 @@
 //! are the sender's words. Nothing is tried again: whoever wants the file asks again.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use turnlock_domain::event::Channel;
 
-use crate::http::{PlatformError, PlatformHttp, PlatformRequest, PlatformResponse, TooLarge};
-use crate::outbound::CALL_TIMEOUT;
+use crate::http::{PlatformError, TooLarge};
 use crate::{slack, telegram};
 
 /// The largest file that is read: base64 makes 5 MB of it, the most that models take of one image.
@@ -119,13 +117,13 @@ pub fn image_type(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// One request on the way to a file.
-pub(crate) async fn ask(http: &Arc<dyn PlatformHttp>, request: PlatformRequest) -> Result<PlatformResponse, FileError> {
-    http.send(request, CALL_TIMEOUT).await.map_err(|error| match error {
+/// What it means that a request on the way to a file has no answer.
+pub(crate) fn no_answer(error: PlatformError) -> FileError {
+    match error {
         PlatformError::AnswerLost(source) if source.is::<TooLarge>() => FileError::TooLarge,
         PlatformError::AnswerLost(_) => FileError::Unavailable("no answer".to_owned()),
         PlatformError::Unreachable(_) => FileError::Unavailable("unreachable".to_owned()),
-    })
+    }
 }
 
 /// What a status other than 200 means.

@@ -1,7 +1,7 @@
 //! Files as the platforms give them, and do not.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -10,6 +10,7 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::http::{PlatformHttp, PlatformRequest, PlatformResponse};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1A\n....";
 

@@ -4,19 +4,17 @@
 //! A post without an answer has an unknown outcome, and so has `internal_error` or `fatal_error` ("it's possible some
 //! aspect of the operation succeeded"). An edit may be repeated.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{HeaderMap, HeaderValue};
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
 use serde_json::{Value, json};
-use turnlock_domain::event::{Channel, OutboundEvent, TAP};
+use turnlock_domain::event::{OutboundEvent, TAP};
 
-use crate::http::{PlatformError, PlatformHttp, PlatformRequest, PlatformResponse};
+use super::connection::Connection;
+use crate::http::{PlatformError, PlatformHttp, PlatformResponse};
 use crate::json;
-use crate::outbound::{CALL_TIMEOUT, Part, SendError};
+use crate::outbound::{Part, SendError};
 
 /// The public Web API.
 pub const DEFAULT_BASE_URL: &str = "https://slack.com/api";
@@ -25,25 +23,20 @@ pub const DEFAULT_BASE_URL: &str = "https://slack.com/api";
 const DEFAULT_WAIT: Duration = Duration::from_secs(1);
 
 /// The client of one Slack app.
-#[derive(Clone)]
-pub struct Client {
-    account: String,
-    token: SecretString,
-    base_url: String,
-    http: Arc<dyn PlatformHttp>,
-}
+#[derive(Debug, Clone)]
+pub struct Client(Connection);
 
 impl Client {
     /// A client for the app called `account` with its bot token; `base_url` is [`DEFAULT_BASE_URL`] or a fake's.
     #[must_use]
     pub fn new(http: Arc<dyn PlatformHttp>, account: &str, token: SecretString, base_url: &str) -> Self {
-        Self { account: account.to_owned(), token, base_url: base_url.trim_end_matches('/').to_owned(), http }
+        Self(Connection::new(http, account, token, base_url))
     }
 
     /// The app's account.
     #[must_use]
     pub fn account(&self) -> &str {
-        &self.account
+        self.0.account()
     }
 
     /// Posts `part`, or updates the message `edit` to it; returns the message's `ts`. Only who pressed a button sees the
@@ -58,8 +51,7 @@ impl Client {
             (Some(ts), None) => ("chat.update", update_arguments(event, &part.text, ts)),
             (None, None) => ("chat.postMessage", post_arguments(event, &part.text)),
         };
-        let request = self.request(method, &arguments)?;
-        match self.http.send(request, CALL_TIMEOUT).await {
+        match self.0.call(method, &arguments).await {
             Ok(response) => read(&response, edit),
             Err(PlatformError::Unreachable(_)) => Err(SendError::Transient("unreachable".to_owned())),
             Err(PlatformError::AnswerLost(_)) => Err(unclear(edit, "answer lost")),
@@ -71,8 +63,7 @@ impl Client {
     /// # Errors
     /// [`SendError`], by what the caller must do.
     pub async fn delete(&self, event: &OutboundEvent, ts: &str) -> Result<(), SendError> {
-        let request = self.request("chat.delete", &json!({ "channel": channel(event), "ts": ts }))?;
-        match self.http.send(request, CALL_TIMEOUT).await {
+        match self.0.call("chat.delete", &json!({ "channel": channel(event), "ts": ts })).await {
             Ok(response) => match read(&response, Some(ts)) {
                 Err(SendError::EditGone) => Ok(()),
                 answer => answer.map(|_| ()),
@@ -80,30 +71,6 @@ impl Client {
             Err(PlatformError::Unreachable(_)) => Err(SendError::Transient("unreachable".to_owned())),
             Err(PlatformError::AnswerLost(_)) => Err(SendError::Transient("answer lost".to_owned())),
         }
-    }
-
-    fn request(&self, method: &str, arguments: &Value) -> Result<PlatformRequest, SendError> {
-        // A token that is no header value is a broken configuration: Slack would say the same.
-        let mut token = HeaderValue::from_str(&format!("Bearer {}", self.token.expose_secret()))
-            .map_err(|_| SendError::Rejected { code: "invalid_auth".to_owned() })?;
-        token.set_sensitive(true);
-        let mut headers = HeaderMap::new();
-        headers.insert(http::header::AUTHORIZATION, token);
-        headers.insert(http::header::CONTENT_TYPE, HeaderValue::from_static("application/json; charset=utf-8"));
-        Ok(PlatformRequest {
-            channel: Channel::Slack,
-            account: self.account.clone(),
-            method: method.to_owned(),
-            url: format!("{}/{method}", self.base_url),
-            headers,
-            body: Bytes::from(arguments.to_string()),
-        })
-    }
-}
-
-impl fmt::Debug for Client {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("slack::Client").field("account", &self.account).finish_non_exhaustive()
     }
 }
 

@@ -2,18 +2,17 @@
 //! it with the app's token. That token goes to Slack's hosts and to the configured server's, and no redirect is
 //! followed. Without the scope Slack answers with its sign-in page, as a redirect or with a 200.
 
-use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Uri};
-use secrecy::{ExposeSecret, SecretString};
+use http::Uri;
+use secrecy::SecretString;
 use serde_json::Value;
-use turnlock_domain::event::Channel;
 
 use super::client::is_name;
+use super::connection::Connection;
 use crate::files::{self, DOWNLOAD, FileError};
-use crate::http::{PlatformHttp, PlatformRequest, PlatformResponse};
+use crate::http::{PlatformHttp, PlatformResponse};
 use crate::json;
 
 /// What a reference begins with.
@@ -23,25 +22,20 @@ pub(crate) const FILE_SCHEME: &str = "slack-file:";
 const SCOPE: &str = "files:read";
 
 /// Reads the files that one app was sent.
-#[derive(Clone)]
-pub struct Files {
-    account: String,
-    token: SecretString,
-    base_url: String,
-    http: Arc<dyn PlatformHttp>,
-}
+#[derive(Debug, Clone)]
+pub struct Files(Connection);
 
 impl Files {
     /// The files of the app called `account`; `base_url` is [`super::DEFAULT_BASE_URL`] or a fake's.
     #[must_use]
     pub fn new(http: Arc<dyn PlatformHttp>, account: &str, token: SecretString, base_url: &str) -> Self {
-        Self { account: account.to_owned(), token, base_url: base_url.trim_end_matches('/').to_owned(), http }
+        Self(Connection::new(http, account, token, base_url))
     }
 
     /// The app's account.
     #[must_use]
     pub fn account(&self) -> &str {
-        &self.account
+        self.0.account()
     }
 
     /// The bytes of a file.
@@ -52,7 +46,7 @@ impl Files {
         if id.is_empty() || !id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
             return Err(FileError::Gone);
         }
-        let answer = self.ask("files.info", format!("{}/files.info?file={id}", self.base_url)).await?;
+        let answer = self.ask("files.info", format!("{}/files.info?file={id}", self.0.base_url)).await?;
         let body = serde_json::from_slice::<Value>(&answer.body).unwrap_or_default();
         if !json::flag(&body, "/ok") {
             return Err(failure(&body, answer.status));
@@ -74,19 +68,7 @@ impl Files {
     }
 
     async fn ask(&self, method: &str, url: String) -> Result<PlatformResponse, FileError> {
-        // A token that is no header value is a broken configuration: Slack would say the same.
-        let mut token = HeaderValue::from_str(&format!("Bearer {}", self.token.expose_secret()))
-            .map_err(|_| FileError::Unavailable("invalid_auth".to_owned()))?;
-        token.set_sensitive(true);
-        let request = PlatformRequest {
-            channel: Channel::Slack,
-            account: self.account.clone(),
-            method: method.to_owned(),
-            url,
-            headers: HeaderMap::from_iter([(http::header::AUTHORIZATION, token)]),
-            body: Bytes::new(),
-        };
-        let answer = files::ask(&self.http, request).await?;
+        let answer = self.0.get(method, url).await.map_err(files::no_answer)?;
         // Nothing that is asked for here is a page for people.
         if (300..400).contains(&answer.status) || says(&answer, "text/html") || begins_a_page(&answer.body) {
             return Err(FileError::MissingScope(SCOPE));
@@ -100,15 +82,9 @@ impl Files {
         let authority = address.authority()?.as_str();
         let host = authority.strip_suffix(":443").unwrap_or(authority).to_ascii_lowercase();
         let slack = address.scheme_str() == Some("https") && (host == "slack.com" || host.ends_with(".slack.com"));
-        let base: Uri = self.base_url.parse().ok()?;
+        let base: Uri = self.0.base_url.parse().ok()?;
         let configured = address.scheme() == base.scheme() && address.authority() == base.authority();
         ((slack && !host.contains('@')) || configured).then_some(address)
-    }
-}
-
-impl fmt::Debug for Files {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("slack::Files").field("account", &self.account).finish_non_exhaustive()
     }
 }
 

@@ -5,6 +5,7 @@
 //! client reads the answer, never the status alone.
 
 mod client;
+mod connection;
 mod file;
 mod form;
 mod inbound;

@@ -1,21 +1,17 @@
 //! What a bot's owner tells the Bot API: where updates go and which commands are listed (Bot API, "setWebhook",
 //! "setMyCommands"). All of it may be repeated: the outcome is the same.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::uri::Uri;
-use http::{HeaderMap, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
-use turnlock_domain::event::Channel;
 
 use super::UPDATES;
-use crate::http::{PlatformError, PlatformHttp, PlatformRequest};
+use super::connection::Connection;
+use crate::http::{PlatformError, PlatformHttp};
 use crate::json;
-use crate::outbound::CALL_TIMEOUT;
 
 /// The ports that Telegram calls.
 const PORTS: [u16; 4] = [443, 80, 88, 8443];
@@ -82,19 +78,14 @@ pub struct WebhookInfo {
 }
 
 /// The settings of one bot.
-#[derive(Clone)]
-pub struct Administration {
-    account: String,
-    token: SecretString,
-    base_url: String,
-    http: Arc<dyn PlatformHttp>,
-}
+#[derive(Debug, Clone)]
+pub struct Administration(Connection);
 
 impl Administration {
     /// The settings of the bot called `account`; `base_url` is [`super::DEFAULT_BASE_URL`] or a server of one's own.
     #[must_use]
     pub fn new(http: Arc<dyn PlatformHttp>, account: &str, token: SecretString, base_url: &str) -> Self {
-        Self { account: account.to_owned(), token, base_url: base_url.trim_end_matches('/').to_owned(), http }
+        Self(Connection::new(http, account, token, base_url))
     }
 
     /// Who the bot is.
@@ -150,17 +141,7 @@ impl Administration {
     }
 
     async fn call(&self, method: &'static str, arguments: &Value) -> Result<Value, AdministrationError> {
-        let mut headers = HeaderMap::new();
-        headers.insert(http::header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        let request = PlatformRequest {
-            channel: Channel::Telegram,
-            account: self.account.clone(),
-            method: method.to_owned(),
-            url: format!("{}/bot{}/{method}", self.base_url, self.token.expose_secret()),
-            headers,
-            body: Bytes::from(arguments.to_string()),
-        };
-        let response = match self.http.send(request, CALL_TIMEOUT).await {
+        let response = match self.0.call(method, arguments).await {
             Ok(response) => response,
             Err(PlatformError::Unreachable(_) | PlatformError::AnswerLost(_)) => {
                 return Err(AdministrationError::NoAnswer);
@@ -185,13 +166,7 @@ impl Administration {
 
     /// Telegram's words without the token, should they repeat it, and not without end.
     fn shown(&self, text: &str) -> String {
-        text.replace(self.token.expose_secret(), "…").chars().take(LONGEST_DESCRIPTION).collect()
-    }
-}
-
-impl fmt::Debug for Administration {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("telegram::Administration").field("account", &self.account).finish_non_exhaustive()
+        self.0.without_token(text).chars().take(LONGEST_DESCRIPTION).collect()
     }
 }
 

@@ -4,20 +4,18 @@
 //! No send method has an idempotency key: a send without an answer, or with a 5xx, has an unknown outcome. An edit may
 //! be repeated: its outcome is the same.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{HeaderMap, HeaderValue};
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
 use serde_json::{Value, json};
-use turnlock_domain::event::{Channel, OutboundEvent, TAP};
+use turnlock_domain::event::{OutboundEvent, TAP};
 use turnlock_domain::text::cut_utf16;
 
-use crate::http::{PlatformError, PlatformHttp, PlatformRequest, PlatformResponse};
+use super::connection::Connection;
+use crate::http::{PlatformError, PlatformHttp, PlatformResponse};
 use crate::json;
-use crate::outbound::{CALL_TIMEOUT, Part, SendError};
+use crate::outbound::{Part, SendError};
 
 /// The public Bot API server.
 pub const DEFAULT_BASE_URL: &str = "https://api.telegram.org";
@@ -33,25 +31,20 @@ const LONGEST_WORD: usize = 24;
 const DEFAULT_WAIT: Duration = Duration::from_secs(5);
 
 /// The client of one bot.
-#[derive(Clone)]
-pub struct Client {
-    account: String,
-    token: SecretString,
-    base_url: String,
-    http: Arc<dyn PlatformHttp>,
-}
+#[derive(Debug, Clone)]
+pub struct Client(Connection);
 
 impl Client {
     /// A client for the bot called `account`; `base_url` is [`DEFAULT_BASE_URL`] or a server of one's own.
     #[must_use]
     pub fn new(http: Arc<dyn PlatformHttp>, account: &str, token: SecretString, base_url: &str) -> Self {
-        Self { account: account.to_owned(), token, base_url: base_url.trim_end_matches('/').to_owned(), http }
+        Self(Connection::new(http, account, token, base_url))
     }
 
     /// The bot's account.
     #[must_use]
     pub fn account(&self) -> &str {
-        &self.account
+        self.0.account()
     }
 
     /// Sends `part`, or edits the message `edit` into it; returns the message's id. An answer to a pressed button goes to
@@ -107,7 +100,7 @@ impl Client {
         }
         // A link that a model wrote must not make Telegram fetch it unseen.
         arguments["link_preview_options"] = json!({ "is_disabled": true });
-        self.http.send(self.request(method, &arguments), CALL_TIMEOUT).await
+        self.0.call(method, &arguments).await
     }
 
     /// Answers a pressed button, once, and takes the buttons away. One that was pressed too long ago is answered.
@@ -131,7 +124,7 @@ impl Client {
 
     /// A call that may be made again without harm, and that a refusal in these words has done.
     async fn repeatable(&self, method: &str, arguments: &Value, done: &[&str]) -> Result<(), SendError> {
-        match self.http.send(self.request(method, arguments), CALL_TIMEOUT).await {
+        match self.0.call(method, arguments).await {
             Ok(response) if done.iter().any(|words| says(&response, words)) => Ok(()),
             Ok(response) => {
                 let sent = arguments["text"].as_str().unwrap_or_default();
@@ -150,25 +143,6 @@ impl Client {
         let mut arguments = address(event);
         arguments["message_id"] = number(message);
         self.repeatable("deleteMessage", &arguments, &["message to delete not found"]).await
-    }
-
-    fn request(&self, method: &str, arguments: &Value) -> PlatformRequest {
-        let mut headers = HeaderMap::new();
-        headers.insert(http::header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        PlatformRequest {
-            channel: Channel::Telegram,
-            account: self.account.clone(),
-            method: method.to_owned(),
-            url: format!("{}/bot{}/{method}", self.base_url, self.token.expose_secret()),
-            headers,
-            body: Bytes::from(arguments.to_string()),
-        }
-    }
-}
-
-impl fmt::Debug for Client {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("telegram::Client").field("account", &self.account).finish_non_exhaustive()
     }
 }
 

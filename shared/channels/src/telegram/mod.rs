@@ -6,6 +6,7 @@
 mod addressing;
 mod administration;
 mod client;
+mod connection;
 mod file;
 mod inbound;
 mod media;
