@@ -1,6 +1,9 @@
 //! Texts for tests.
 
+use std::time::Duration;
+
 use proptest::prelude::*;
+use rustix::time::{ClockId, clock_gettime};
 use turnlock_domain::event::{ContentBlock, OutboundEvent};
 use turnlock_domain::text::is_blank;
 
@@ -15,6 +18,30 @@ pub(crate) fn event(text: &str) -> OutboundEvent {
         serde_json::from_value(serde_json::json!({ "event_id": "e.final", "channel": "telegram" })).expect("an event");
     event.content = vec![ContentBlock::text(text)];
     event
+}
+
+/// Fails where four times as much of `piece` takes far more than four times the processor time of this thread: what else
+/// runs on the machine does not matter.
+pub(crate) fn assert_linear(piece: &str, render: impl Fn(&str)) {
+    let took = |length: usize| {
+        let text = piece.repeat(length / piece.len());
+        let before = processor_time();
+        render(&text);
+        processor_time().saturating_sub(before)
+    };
+    let (some, more) = (took(LENGTH), took(4 * LENGTH));
+    // Times 16 is what is not linear; less than the least is noise.
+    assert!(more < 9 * some.max(LEAST), "{some:?}, four times as much: {more:?}: {piece:?}");
+}
+
+/// Of the shorter text, in bytes.
+const LENGTH: usize = 8_000;
+/// What is taken for noise.
+const LEAST: Duration = Duration::from_millis(20);
+
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 /// What can be seen of `text`, without its white space.
