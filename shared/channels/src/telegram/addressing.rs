@@ -62,20 +62,23 @@ struct Leading<'u> {
 }
 
 impl<'u> Leading<'u> {
-    /// The command at the start: marked by the server, or, where that cannot be mistaken, only written: in a private
-    /// chat, and with a bot's name behind it.
+    /// The command at the start, as far as the server marked it. Where nobody else can be meant it may be only written: in
+    /// a private chat, and with a bot's name behind it in a channel, whose posts by programs carry no entities.
     fn of(message: &Message<'u>) -> Option<Self> {
-        let first = message.text().split_whitespace().next().filter(|first| message.text().starts_with(first))?;
-        let whole = first.strip_prefix('/')?;
+        let starts = |entity: &&Value| is(entity, "bot_command") && json::integer(entity, "/offset") == Some(0);
+        let marked = message.entities().iter().find(starts).and_then(|entity| slice(message.text(), entity));
+        let written = || message.text().split_whitespace().next().filter(|first| message.text().starts_with(first));
+        let whole = marked.or_else(written)?.strip_prefix('/')?;
         let (name, suffix) = match whole.split_once('@') {
             Some((name, suffix)) => (name, Some(suffix)),
             None => (whole, None),
         };
-        let marked = message
-            .entities()
-            .iter()
-            .any(|entity| is(entity, "bot_command") && json::integer(entity, "/offset") == Some(0));
-        (marked || suffix.is_some() || message.kind == ChatKind::Private).then_some(Self { name, suffix })
+        let counts = match message.kind {
+            ChatKind::Private => true,
+            ChatKind::Channel => marked.is_some() || suffix.is_some(),
+            ChatKind::Group => marked.is_some(),
+        };
+        counts.then_some(Self { name, suffix })
     }
 
     fn names(&self, bot: &Bot) -> bool {
@@ -92,11 +95,11 @@ fn mentions(bot: &Bot, message: &Message<'_>) -> bool {
         if is(entity, "text_mention") {
             json::integer(entity, "/user/id") == Some(bot.bot_id)
         } else if is(entity, "mention") {
-            let name = slice(message.text(), entity);
-            name.as_deref().and_then(|name| name.strip_prefix('@')).is_some_and(|name| same_name(bot, name))
+            let name = slice(message.text(), entity).and_then(|name| name.strip_prefix('@'));
+            name.is_some_and(|name| same_name(bot, name))
         } else if is(entity, "bot_command") {
-            let command = slice(message.text(), entity);
-            command.as_deref().and_then(|command| command.split_once('@')).is_some_and(|(_, name)| same_name(bot, name))
+            let command = slice(message.text(), entity).and_then(|command| command.split_once('@'));
+            command.is_some_and(|(_, name)| same_name(bot, name))
         } else {
             false
         }
@@ -120,9 +123,20 @@ fn starts_with_name(bot: &Bot, text: &str) -> bool {
 }
 
 /// The text under an entity; none where the numbers do not fit the text.
-fn slice(text: &str, entity: &Value) -> Option<String> {
+fn slice<'t>(text: &'t str, entity: &Value) -> Option<&'t str> {
     let offset = usize::try_from(json::integer(entity, "/offset")?).ok()?;
     let length = usize::try_from(json::integer(entity, "/length")?).ok()?;
-    let units: Vec<u16> = text.encode_utf16().skip(offset).take(length).collect();
-    (units.len() == length).then(|| String::from_utf16(&units).ok())?
+    text.get(byte_of(text, offset)?..byte_of(text, offset.checked_add(length)?)?)
+}
+
+/// The byte at which the UTF-16 unit begins; none in the middle of a character, and behind the text.
+fn byte_of(text: &str, unit: usize) -> Option<usize> {
+    let mut units = 0;
+    for (byte, c) in text.char_indices() {
+        if units >= unit {
+            return (units == unit).then_some(byte);
+        }
+        units += c.len_utf16();
+    }
+    (units == unit).then_some(text.len())
 }

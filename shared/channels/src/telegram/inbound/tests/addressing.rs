@@ -46,3 +46,42 @@ fn entities_that_do_not_fit_the_text_are_no_mentions() {
         assert_eq!(reason(&of_update(&update)), "not_addressed");
     }
 }
+
+fn command_entity(length: usize) -> Value {
+    json!([{ "type": "bot_command", "offset": 0, "length": length }])
+}
+
+/// In a group anybody can write a name behind a slash; a command there is what the server marked. In a channel posts by
+/// programs carry no entities.
+#[test]
+fn a_command_in_a_group_is_marked() {
+    let group = |text: &str| reason(&of_update(&message(&json!({ "text": text }))));
+    for text in ["/help@echo_bot no entity", "/help@echo_bot", "/stop@other_bot", "/stop"] {
+        assert_eq!(group(text), "not_addressed", "{text}");
+    }
+    let marked = message(&json!({ "text": "/help@echo_bot", "entities": command_entity(14) }));
+    assert_eq!(arrival(of_update(&marked)).command, Some(Command::Help));
+    let post = json!({ "update_id": 5, "channel_post": {
+        "message_id": 3, "date": 1760000000, "text": "/help@echo_bot",
+        "chat": { "id": -1001000000009_i64, "type": "channel", "title": "News" },
+    } });
+    assert_eq!(arrival(of_update(&post)).command, Some(Command::Help));
+}
+
+/// What the entity covers is the command, whatever stands next to it.
+#[test]
+fn the_command_is_what_the_entity_covers() {
+    for (text, length, wanted) in [
+        ("/stop, please", 5, Some(Command::Stop)),
+        ("/stop。", 5, Some(Command::Stop)),
+        ("/stop@echo_bot, please", 14, Some(Command::Stop)),
+        ("/stop@echo_bot's", 14, Some(Command::Stop)),
+        ("/stopwatch", 10, None),
+        ("/stop, please", 900, None),
+    ] {
+        let extra = json!({
+            "chat": { "id": 1000001, "type": "private" }, "text": text, "entities": command_entity(length),
+        });
+        assert_eq!(arrival(of_update(&message(&extra))).command, wanted, "{text}");
+    }
+}
