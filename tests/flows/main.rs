@@ -11,5 +11,6 @@ mod files;
 mod hour;
 mod leaks;
 mod slack_ingress;
+mod slash_commands;
 mod thinking;
 mod turns;

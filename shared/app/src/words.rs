@@ -74,6 +74,16 @@ impl Language {
         }
     }
 
+    /// Before an answer that the asker gets alone, as the agent is no member of the channel where they asked.
+    #[must_use]
+    pub fn not_a_member(self) -> String {
+        self.pick(
+            "I am not in that channel, so here is my answer. Invite me there with /invite.",
+            "Ich bin nicht in diesem Kanal, darum steht meine Antwort hier. Lade mich dort mit /invite ein.",
+            "我不在那个频道里，所以在这里回答您。可以用 /invite 邀请我加入。",
+        )
+    }
+
     /// The sender was let in by a code.
     #[must_use]
     pub fn paired(self) -> String {

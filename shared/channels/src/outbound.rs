@@ -34,6 +34,12 @@ pub enum SendError {
         /// The platform's word for it.
         reason: String,
     },
+    /// We are no member of the chat, and who asked there can be told elsewhere. Send once more to `instead`, to them alone.
+    #[error("not a member of the chat")]
+    NotMember {
+        /// The chat with the person who asked.
+        instead: String,
+    },
     /// The chat has another id now. Store the alias, send once more to `to`.
     #[error("the chat has moved to {to}")]
     Migrated {

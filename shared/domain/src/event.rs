@@ -17,6 +17,10 @@ pub const SCHEMA: u32 = 1;
 /// The metadata that says which button was pressed, on the press itself and on its answer.
 pub const TAP: &str = "tap";
 
+/// The metadata that names who asked, on what is asked by a command that works where we are no member, and on its answer:
+/// where the chat does not take the answer, it goes to them alone.
+pub const ASKED_BY: &str = "asked_by";
+
 /// An outside world the agent talks through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -333,7 +337,12 @@ impl OutboundEvent {
             revision: Revision::default(),
             task_id: None,
             workflow_id: None,
-            metadata: Map::new(),
+            metadata: inbound
+                .metadata
+                .get_key_value(ASKED_BY)
+                .map(|(name, user)| (name.clone(), user.clone()))
+                .into_iter()
+                .collect(),
             trace: inbound.trace.clone(),
         }
     }

@@ -45,7 +45,7 @@ use turnlock_channels::http::PlatformHttp;
 use turnlock_channels::{Handler, Outbound};
 use turnlock_clock::Clock;
 use turnlock_config::Config;
-use turnlock_domain::event::{Channel, OutboundEvent};
+use turnlock_domain::event::{ASKED_BY, Channel, OutboundEvent};
 use turnlock_domain::ids::EventId;
 use turnlock_queue::{Queue, Record};
 use turnlock_store::dead::{DeadItem, DeadPut};
@@ -269,6 +269,8 @@ impl Delivery {
             event.chat_id.clone_from(&route.chat);
             event.thread_id.clone_from(&route.thread);
             event.reply_to_id = None;
+            // Who asked was named by somebody outside of that chat's platform.
+            event.metadata.remove(ASKED_BY);
         }
         event
     }

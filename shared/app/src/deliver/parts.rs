@@ -6,6 +6,8 @@
 //! or sleeping one's: the ledger's policy decides what follows ([`Ledger::plan`]). A part whose message shows its text
 //! already is delivered without a call.
 
+use std::borrow::Cow;
+
 use turnlock_channels::SendError;
 use turnlock_channels::outbound::Part;
 use turnlock_domain::event::OutboundEvent;
@@ -31,7 +33,8 @@ pub(super) async fn deliver(delivery: &Delivery, event: OutboundEvent, hold: &mu
         Some(ledger) => ledger.taken_up(&event),
         None => Ledger::new(key, &event, shown.len(), delivery.clock.now_ms()),
     };
-    let mut work = Work { delivery, event, chat, hold, shown, repeatable: !is_frame, moved: false };
+    let repeatable = !is_frame;
+    let mut work = Work { delivery, event, chat, hold, shown, repeatable, moved: false, aside: None };
     let state = state.unwrap_or_default();
     // Boxed, here and where a call's outcome is settled: together these futures are larger than a thread's stack likes.
     if is_frame { Box::pin(work.frame(ledger, state)).await } else { Box::pin(work.run(ledger, state)).await }
@@ -50,6 +53,8 @@ pub(super) struct Work<'a, 'h> {
     pub(super) repeatable: bool,
     /// Whether the chat has moved under this delivery already.
     pub(super) moved: bool,
+    /// The chat with the person who asked, where the chat itself does not have us.
+    pub(super) aside: Option<String>,
 }
 
 /// A call that did not show its part.
@@ -165,8 +170,17 @@ impl Work<'_, '_> {
             // Only the first message quotes what it answers.
             event.reply_to_id = None;
         }
-        let Some(part) = self.shown.get(part) else { return Err(SendError::NoHandler) };
-        self.delivery.channels.send_part(&event, part, edit).await
+        let Some(shown) = self.shown.get(part) else { return Err(SendError::NoHandler) };
+        let mut shown = Cow::Borrowed(shown);
+        if let Some(aside) = &self.aside {
+            event.chat_id.clone_from(aside);
+            event.thread_id = None;
+            if part == 0 {
+                // In front of what the ledger knows the part by: the part itself is the same wherever it is shown.
+                shown.to_mut().text.insert_str(0, &format!("{}\n\n", self.delivery.language.not_a_member()));
+            }
+        }
+        self.delivery.channels.send_part(&event, &shown, edit).await
     }
 
     /// Another worker wrote the ledger since we read it. If the record is ours all the same, what stands there decides;
@@ -239,7 +253,7 @@ impl Work<'_, '_> {
     async fn finish(&self, ledger: &Ledger, was_gone: bool) -> Result<(), Stop> {
         // Uncertain with an id: it stands, and may stand twice. What is left of a longer preview is no part of the answer.
         let Some(missing) = (0..self.shown.len()).find(|part| !self.stands(ledger, *part)) else {
-            if was_gone {
+            if was_gone && self.aside.is_none() {
                 self.delivery.store.clear_chat_gone(&self.chat, self.now()).await?;
             }
             return Ok(());

@@ -55,6 +55,13 @@ impl Work<'_, '_> {
                 self.settle(ledger.postponed(part, "thread_gone", now)).await.map(Next::Again)
             }
             SendError::EditGone if call.edit.is_some() => self.settle(ledger.closed(part, now)).await.map(Next::Again),
+            // A frame waits for the final.
+            SendError::NotMember { instead } if self.repeatable && self.aside.is_none() => {
+                self.aside = Some(instead);
+                self.settle(ledger.postponed(part, "not_member", now)).await.map(Next::Again)
+            }
+            SendError::NotMember { .. } => self.end(ledger, part, "not_member").await,
+            SendError::ChatGone { .. } if self.aside.is_some() => self.end(ledger, part, "not_member").await,
             SendError::ChatGone { reason } => {
                 let reason = if reason.is_empty() { "gone" } else { reason.as_str() };
                 self.delivery.store.mark_chat_gone(&self.chat, reason, call.began).await?;

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use secrecy::SecretString;
 use serde_json::{Value, json};
 use turnlock_clock::Clock;
-use turnlock_domain::event::{ContentBlock, EventType, InboundEvent, MessageKind};
+use turnlock_domain::event::{ASKED_BY, ContentBlock, EventType, InboundEvent, MessageKind};
 use turnlock_domain::ids::EventId;
 
 use super::*;
@@ -305,6 +305,27 @@ async fn slack_posts_and_updates() {
     let (result, request) = send(&thread, Some("1760000000.000200"), Scripted::json(200, &ok)).await;
     assert_eq!((result.as_deref(), request.method.as_str()), (Ok("1760000000.000200"), "chat.update"));
     assert_eq!(arguments(&request), json!({ "channel": "C0CHAN", "ts": "1760000000.000200", "text": "hi" }));
+}
+
+/// A slash command works where the app is no member: the chat is not gone, and who asked can be told.
+#[tokio::test]
+async fn where_the_app_is_no_member_the_asker_can_be_told() {
+    let mut asked = event(Channel::Slack, "C0CHAN", "hi");
+    let answer = async |event: &OutboundEvent, error: &str| {
+        send(event, None, Scripted::json(200, &json!({ "ok": false, "error": error }))).await.0.unwrap_err()
+    };
+    assert_eq!(
+        answer(&asked, "not_in_channel").await,
+        SendError::ChatGone { reason: "not_in_channel".to_owned() },
+        "nobody asked by a command"
+    );
+    asked.metadata.insert(ASKED_BY.to_owned(), json!("U0USER"));
+    for error in ["not_in_channel", "channel_not_found"] {
+        assert_eq!(answer(&asked, error).await, SendError::NotMember { instead: "U0USER".to_owned() });
+    }
+    assert_eq!(answer(&asked, "is_archived").await, SendError::ChatGone { reason: "is_archived".to_owned() });
+    asked.chat_id = "T0SECOND/C0CHAN".to_owned();
+    assert_eq!(answer(&asked, "not_in_channel").await, SendError::NotMember { instead: "T0SECOND/U0USER".to_owned() });
 }
 
 /// Case sl-ok-false-200: success is `ok: true` alone, and each failure has its meaning.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 use serde_json::{Value, json};
-use turnlock_domain::event::{OutboundEvent, TAP};
+use turnlock_domain::event::{ASKED_BY, OutboundEvent, TAP};
 
 use super::connection::Connection;
 use crate::http::{PlatformError, PlatformHttp, PlatformResponse};
@@ -52,7 +52,7 @@ impl Client {
             (None, None) => ("chat.postMessage", post_arguments(event, &part.text)),
         };
         match self.0.call(method, &arguments).await {
-            Ok(response) => read(&response, edit),
+            Ok(response) => read(&response, edit).map_err(|error| not_member(error, event)),
             Err(PlatformError::Unreachable(_)) => Err(SendError::Transient("unreachable".to_owned())),
             Err(PlatformError::AnswerLost(_)) => Err(unclear(edit, "answer lost")),
         }
@@ -99,6 +99,18 @@ fn ephemeral_arguments(event: &OutboundEvent, part: &str, user: &str) -> Value {
 
 fn update_arguments(event: &OutboundEvent, part: &str, ts: &str) -> Value {
     json!({ "channel": channel(event), "ts": ts, "text": part })
+}
+
+/// A slash command can be typed where the app is no member, and its answer is refused there. That chat is not gone: it
+/// never had us. Who asked can be written to by their own id.
+fn not_member(error: SendError, event: &OutboundEvent) -> SendError {
+    match (error, event.metadata.get(ASKED_BY).and_then(Value::as_str)) {
+        (SendError::ChatGone { reason }, Some(user)) if reason == "not_in_channel" || reason == "channel_not_found" => {
+            let team = event.chat_id.rsplit_once('/').map(|(team, _)| format!("{team}/"));
+            SendError::NotMember { instead: format!("{}{user}", team.unwrap_or_default()) }
+        }
+        (error, _) => error,
+    }
 }
 
 fn unclear(edit: Option<&str>, what: &str) -> SendError {

@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use turnlock_domain::envelope::Command;
-use turnlock_domain::event::{Channel, ContentBlock, EventType, InboundEvent, SCHEMA, TAP};
+use turnlock_domain::event::{ASKED_BY, Channel, ContentBlock, EventType, InboundEvent, SCHEMA, TAP};
 use turnlock_domain::ids::{EventId, digest};
 use turnlock_domain::session::SessionKey;
 use turnlock_domain::text::{clean, is_blank};
@@ -125,6 +125,7 @@ fn slash(app: &App, form: &Fields, body: &[u8], slash: Slash<'_>, now: Timestamp
         session_key_override: None,
         metadata: json::facts([
             ("command", Some(json!(slash.name))),
+            (ASKED_BY, Some(json!(slash.user))),
             ("channel_type", message::is_direct(slash.channel).then(|| json!("im"))),
         ]),
         gateway_metadata: Map::new(),

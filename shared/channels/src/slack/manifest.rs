@@ -27,8 +27,9 @@ enum Place {
     Channel,
 }
 
-/// The scopes of what is called: posts and their edits, files that people send, the slash command.
-const CALLS: [&str; 3] = ["chat:write", "files:read", "commands"];
+/// The scopes of what is called: posts and their edits, also where the slash command is typed in a public channel that the
+/// app was not invited to; files that people send; the slash command.
+const CALLS: [&str; 4] = ["chat:write", "chat:write.public", "files:read", "commands"];
 
 /// An app to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -157,6 +158,7 @@ mod tests {
         ];
         let scopes = [
             "chat:write",
+            "chat:write.public",
             "files:read",
             "commands",
             "im:history",
