@@ -1,5 +1,6 @@
-//! What a request of Slack's costs before it is answered: the rate, the queue's depth every ten seconds, the send. Nothing
-//! follows after the answer.
+//! What a request of Slack's costs before it is answered: the rate, the queue's depth every ten seconds, the send; where
+//! the sender is on no list, one read more, unless a process remembers them. A message that follows another of its session
+//! faster than the rate refills costs a second update of the rate. Nothing follows after the answer.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,11 +15,13 @@ use turnlock_app::words::Language;
 use turnlock_channels::{Groups, IngressRequest, slack};
 use turnlock_clock::Clock;
 use turnlock_config::Allow;
+use turnlock_domain::event::Channel;
 use turnlock_domain::rate::Rate;
 use turnlock_embedded::EmbeddedDynamoDb;
 use turnlock_queue::local::{LocalQueues, Location, QueueSettings};
 use turnlock_replay::faults::FaultPlan;
 use turnlock_store::Store;
+use turnlock_store::pairing::{Offered, Redeemed};
 
 fn secret() -> SecretString {
     SecretString::from("signing-secret-of-the-test")
@@ -32,7 +35,7 @@ struct Counted {
 }
 
 impl Counted {
-    async fn new() -> Self {
+    async fn new(allow: Allow) -> Self {
         let clock = Clock::starting_at("2026-01-05T09:00:00Z".parse().unwrap());
         let (database, plan) = (EmbeddedDynamoDb::memory().unwrap(), FaultPlan::new());
         let life = plan.process();
@@ -61,7 +64,7 @@ impl Counted {
             allowed_bots: Vec::new(),
             groups: Groups::Mention,
         };
-        let route = SlackRoute { app, signing_secret: Some(secret()), allow: Allow::Everybody };
+        let route = SlackRoute { app, signing_secret: Some(secret()), allow };
         let ingress = Ingress {
             admission: Arc::new(admission),
             clock: clock.clone(),
@@ -75,15 +78,21 @@ impl Counted {
 
     /// Delivers `body` and returns what was asked of the table and of the queues by then, and a minute later.
     async fn costs(&self, content_type: &str, body: &str) -> Vec<(String, u64)> {
+        let costs = self.costs_now(content_type, body).await;
+        let answered = self.requests();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(self.requests(), answered, "nothing is left to do after the answer");
+        costs
+    }
+
+    /// Delivers `body` and returns what was asked of the table and of the queues by then.
+    async fn costs_now(&self, content_type: &str, body: &str) -> Vec<(String, u64)> {
         let before = self.requests();
         let mut headers = slack::sign(&secret(), self.clock.now(), body.as_bytes());
         headers.insert("content-type", content_type.parse().unwrap());
         let request = IngressRequest::post("/slack/main", headers, body.to_owned());
         assert_eq!(self.ingress.slack("main", request).await.status, 200);
-        let answered = self.requests();
-        tokio::time::sleep(Duration::from_secs(60)).await;
-        assert_eq!(self.requests(), answered, "nothing is left to do after the answer");
-        let grown = answered.into_iter().map(|(name, count)| {
+        let grown = self.requests().into_iter().map(|(name, count)| {
             let earlier = before.get(&name).copied().unwrap_or_default();
             (name, count - earlier)
         });
@@ -117,7 +126,7 @@ fn owned(costs: &[(&str, u64)]) -> Vec<(String, u64)> {
 
 #[tokio::test(start_paused = true)]
 async fn before_the_answer_come_the_rate_the_depth_and_the_send_alone() {
-    let counted = Counted::new().await;
+    let counted = Counted::new(Allow::Everybody).await;
     let a_message = owned(&[("queue send", 1), ("queue waiting", 1), ("store UpdateItem", 1)]);
     let files = json!([{ "id": "F0LOG", "url_private": "https://files.slack.com/x" }]);
     for (name, body) in [
@@ -161,7 +170,7 @@ async fn before_the_answer_come_the_rate_the_depth_and_the_send_alone() {
 /// The depth is known for ten seconds: until then a message costs the rate and the send.
 #[tokio::test(start_paused = true)]
 async fn the_depth_is_asked_for_every_ten_seconds() {
-    let counted = Counted::new().await;
+    let counted = Counted::new(Allow::Everybody).await;
     let body = |ts| message("D0ONE", ts, &json!({ "channel_type": "im" }));
     let deliver = async |body: String| {
         let mut headers = slack::sign(&secret(), counted.clock.now(), body.as_bytes());
@@ -175,4 +184,49 @@ async fn the_depth_is_asked_for_every_ten_seconds() {
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert_eq!(deliver(body(4)).await, 200);
     assert_eq!(counted.requests()["queue waiting"], 2);
+}
+
+fn listed(id: &str) -> Allow {
+    Allow::Only([id.to_owned()].into())
+}
+
+/// A list is in memory: who is on it costs what everybody costs. Who is not is looked for among the paired, with one read,
+/// and told.
+#[tokio::test(start_paused = true)]
+async fn a_list_costs_nothing_and_a_stranger_one_read() {
+    let direct = message("D0ONE", 1, &json!({ "channel_type": "im" }));
+    let a_message = owned(&[("queue send", 1), ("queue waiting", 1), ("store UpdateItem", 1)]);
+    for id in ["U0USER", "D0ONE"] {
+        let counted = Counted::new(listed(id)).await;
+        assert_eq!(counted.costs("application/json", &direct).await, a_message, "{id}");
+    }
+    let counted = Counted::new(listed("U0OTHER")).await;
+    let a_refusal = owned(&[("queue send", 1), ("store GetItem", 1)]);
+    assert_eq!(counted.costs("application/json", &direct).await, a_refusal);
+}
+
+/// Who is paired is looked for with one read, and remembered for a minute.
+#[tokio::test(start_paused = true)]
+async fn a_paired_sender_costs_one_read_a_minute() {
+    let counted = Counted::new(listed("U0OTHER")).await;
+    let store = &counted.ingress.admission.store;
+    let (now, valid) = (counted.clock.now_ms(), Duration::from_secs(900));
+    assert_eq!(store.offer_pairing(Channel::Slack, "main", "digest", now + valid).await.unwrap(), Offered::Waits);
+    let redeemed = store.redeem_pairing(Channel::Slack, "main", "U0USER", "digest", now).await.unwrap();
+    assert_eq!(redeemed, Redeemed::Paired);
+
+    let message = |ts| message(&format!("D{ts}"), ts, &json!({ "channel_type": "im" }));
+    let first = owned(&[("queue send", 1), ("queue waiting", 1), ("store GetItem", 1), ("store UpdateItem", 1)]);
+    assert_eq!(counted.costs_now("application/json", &message(1)).await, first);
+    let remembered = owned(&[("queue send", 1), ("store UpdateItem", 1)]);
+    assert_eq!(counted.costs_now("application/json", &message(2)).await, remembered);
+    let at_once = owned(&[("queue send", 1), ("store UpdateItem", 2)]);
+    assert_eq!(counted.costs_now("application/json", &message(2).replace("000002", "000003")).await, at_once);
+    tokio::time::sleep(Duration::from_secs(61)).await;
+    assert_eq!(counted.costs("application/json", &message(4)).await, first);
+    let form = "command=%2Fecho&text=stop&channel_id=D0ONE&user_id=U0USER&trigger_id=1";
+    assert_eq!(
+        counted.costs("application/x-www-form-urlencoded", form).await,
+        owned(&[("queue send", 1), ("store GetItem", 1)])
+    );
 }

@@ -1,6 +1,10 @@
 //! Slack's route: Events API, slash commands and interactivity of one app. Slack waits three seconds for the answer and
 //! delivers at most three times more, so verifying, the rate and the send share 2.5 seconds, and the last delivery that
 //! comes to nothing is answered in the chat.
+//!
+//! Before the answer come the rate's update (two, where messages of a session follow one another faster than the rate
+//! refills), the queue's depth every ten seconds, and the send; for whoever is on no list one read of the pairings before
+//! them, once a minute. Nothing follows the answer.
 
 use std::time::Duration;
 
