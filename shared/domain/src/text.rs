@@ -241,64 +241,6 @@ fn unit(json: &str, at: usize) -> Option<u16> {
     u16::from_str_radix(hex, 16).ok()
 }
 
-/// Cuts `text` into pieces whose `measure` is at most `max`; the pieces put together are the text, and an empty text has
-/// none.
-///
-/// A cut is made behind the last paragraph, else line, sentence, semicolon, comma or space that lies in the last quarter
-/// of what fits, else between two graphemes. A grapheme that does not fit by itself is cut between characters; where not
-/// even one character fits, the piece is that character. Where `measure` shrinks although text is added (the length of
-/// rendered text may), pieces still fit, but may be shorter than they could be.
-pub fn split(text: &str, max: usize, measure: impl Fn(&str) -> usize) -> Vec<&str> {
-    let ends: Vec<usize> = text.grapheme_indices(true).map(|(at, grapheme)| at + grapheme.len()).collect();
-    let mut pieces = Vec::new();
-    let mut start = 0;
-    while start < text.len() {
-        let ahead = &ends[ends.partition_point(|end| *end <= start)..];
-        let fits = |end: &usize| measure(&text[start..*end]) <= max;
-        let count = gallop(ahead, fits);
-        let end = if count == ahead.len() {
-            text.len()
-        } else if count == 0 {
-            start + first_characters(&text[start..], max, &measure)
-        } else {
-            let late = |end: &usize| measure(&text[start..*end]).saturating_mul(4) < max.saturating_mul(3);
-            let candidates = &ahead[ahead[..count].partition_point(late)..count];
-            best_end(text, start, candidates).filter(fits).unwrap_or(ahead[count - 1])
-        };
-        pieces.push(&text[start..end]);
-        start = end;
-    }
-    pieces
-}
-
-/// How many of `ends` fit, where all before one that fits do. It measures little more than what fits, so that a long text
-/// is not measured again for each piece.
-fn gallop(ends: &[usize], fits: impl Fn(&usize) -> bool) -> usize {
-    let (mut known, mut step) = (0, 1);
-    while known + step <= ends.len() && fits(&ends[known + step - 1]) {
-        known += step;
-        step *= 2;
-    }
-    let unknown = &ends[known..(known + step - 1).min(ends.len())];
-    known + unknown.partition_point(fits)
-}
-
-/// The bytes of the first characters of `text` that fit into `max`; at least one character.
-fn first_characters(text: &str, max: usize, measure: impl Fn(&str) -> usize) -> usize {
-    let ends: Vec<usize> = text.char_indices().map(|(at, c)| at + c.len_utf8()).take(max.max(1)).collect();
-    let count = gallop(&ends, |end| measure(&text[..*end]) <= max).max(1);
-    ends.get(count - 1).copied().unwrap_or(text.len())
-}
-
-/// The end among `candidates` where a reader would pause longest; of equal ones the last.
-fn best_end(text: &str, start: usize, candidates: &[usize]) -> Option<usize> {
-    candidates
-        .iter()
-        .filter_map(|&end| Some((pause(&text[start..end], &text[end..])?, end)))
-        .max_by_key(|&(pause, end)| (pause, end))
-        .map(|(_, end)| end)
-}
-
 /// The places a text may be parted at, the better the later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Pause {
@@ -368,7 +310,6 @@ mod tests {
     fn a_letter_with_endless_accents_does_not_empty_the_text() {
         let tower = format!("a{}", "\u{301}".repeat(100));
         assert_eq!(cut(&tower, 10).chars().count(), 10);
-        assert_eq!(split(&tower, 10, count).concat(), tower);
     }
 
     /// Case un-session-bricked: seven units of ten emoji are three emoji.
@@ -474,56 +415,26 @@ mod tests {
         assert!(!format!("{error} {error:?}").contains("secret"));
     }
 
-    /// Case tg-utf16-count: 2049 emoji are 4098 units, so two messages.
     #[test]
-    fn tg_utf16_count() {
-        let text = "😀".repeat(2049);
-        let pieces = split(&text, 4096, utf16_len);
-        assert_eq!(pieces.iter().map(|piece| utf16_len(piece)).collect::<Vec<_>>(), [4096, 2]);
-    }
-
-    #[test]
-    fn tg_split_surrogate() {
-        let text = format!("{}🎩 tail", "x".repeat(4095));
-        let pieces = split(&text, 4096, utf16_len);
-        assert_eq!(pieces, [&text[..4095], "🎩 tail"]);
-    }
-
-    #[test]
-    fn splits_fall_where_a_reader_pauses() {
-        for (parts, lengths) in [
-            (vec![("a", 82), ("\n\n", 1), ("b", 40)], vec![84, 40]),
-            (vec![("a", 80), ("。", 1), ("b", 40)], vec![81, 40]),
-            (vec![("intro\n", 1), ("x", 110)], vec![100, 16]),
-            (vec![("Hi\n", 1), ("x", 200)], vec![100, 100, 3]),
-            (vec![("a", 300)], vec![100, 100, 100]),
-            (vec![("a", 80), (". ", 1), ("b", 10), (", ", 1), ("c", 20)], vec![82, 32]),
-            (vec![("a", 80), ("3.14159", 1), ("b", 20)], vec![100, 7]),
-            (vec![("a", 80), ("; ", 1), ("b", 10), (" ", 1), ("c", 20)], vec![82, 31]),
-            (vec![("a", 76), ("\n", 1), ("b", 10), ("! ", 1), ("c", 40)], vec![77, 52]),
-            (vec![("a", 99), (".", 1), (" b", 1)], vec![100, 2]),
-            (vec![("a", 100)], vec![100]),
-            (vec![], vec![]),
+    fn a_reader_pauses_behind_lines_sentences_and_words() {
+        for (before, after, wanted) in [
+            ("a\n\n", "b", Some(Pause::Paragraph)),
+            ("a\n \t\r\n", "b", Some(Pause::Paragraph)),
+            ("a\n", "b", Some(Pause::Line)),
+            ("a。", "b", Some(Pause::Sentence)),
+            ("a! ", "b", Some(Pause::Sentence)),
+            ("a.", " b", Some(Pause::Sentence)),
+            ("a；", "b", Some(Pause::Semicolon)),
+            ("a; ", "b", Some(Pause::Semicolon)),
+            ("a、", "b", Some(Pause::Comma)),
+            ("a, ", "b", Some(Pause::Comma)),
+            ("a ", "b", Some(Pause::Space)),
+            ("3.", "14", None),
+            ("a", " b", None),
+            ("", "b", None),
         ] {
-            let text: String = parts.iter().map(|(text, times)| text.repeat(*times)).collect();
-            let pieces: Vec<usize> = split(&text, 100, count).into_iter().map(count).collect();
-            assert_eq!(pieces, lengths, "{text}");
+            assert_eq!(pause(before, after), wanted, "{before:?} {after:?}");
         }
-    }
-
-    #[test]
-    fn where_not_even_a_character_fits_it_stands_alone() {
-        assert_eq!(split("😀a", 1, utf16_len), ["😀", "a"]);
-        assert_eq!(split("ab", 0, count), ["a", "b"]);
-    }
-
-    #[test]
-    fn pieces_fit_by_an_odd_measure_too() {
-        let rendered = |text: &str| count(text) + if text.ends_with(". ") { 50 } else { 0 };
-        let text = format!("{}. {}", "a".repeat(80), "b".repeat(60));
-        let pieces = split(&text, 100, rendered);
-        assert_eq!(pieces.concat(), text);
-        assert!(pieces.iter().all(|piece| rendered(piece) <= 100));
     }
 
     fn any_text() -> impl Strategy<Value = String> {
@@ -556,18 +467,6 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(256))]
-
-        #[test]
-        fn pieces_fit_and_make_the_text(text in any_text(), max in 2usize..40, by_units: bool) {
-            let measure = |text: &str| if by_units { utf16_len(text) } else { text.len().div_ceil(4) };
-            let pieces = split(&text, max, measure);
-            prop_assert_eq!(pieces.concat(), text.clone());
-            prop_assert!(pieces.iter().all(|piece| !piece.is_empty() && measure(piece) <= max));
-            if text.graphemes(true).all(|grapheme| measure(grapheme) <= max) {
-                let graphemes: usize = pieces.iter().map(|piece| piece.graphemes(true).count()).sum();
-                prop_assert_eq!(graphemes, text.graphemes(true).count());
-            }
-        }
 
         #[test]
         fn a_cut_is_the_longest_start_that_fits(text in any_text(), max in 0usize..30) {
