@@ -25,9 +25,39 @@ pub(super) fn of_route(url: &str, route: &str) -> Result<Uri, Misuse> {
     format!("https://{authority}{before}{route}").parse().map_err(|_| problem("this is no address"))
 }
 
+/// Whether a platform's `text` is the address `url`: a host's name has no case, and 443 is the port without one.
+pub(super) fn is_same(text: &str, url: &Uri) -> bool {
+    let parts = |url: &Uri| {
+        let host = url.host()?.to_ascii_lowercase();
+        let path = url.path_and_query().map(|path| path.as_str().to_owned());
+        Some((url.scheme_str()?.to_owned(), host, url.port_u16().unwrap_or(443), path))
+    };
+    text.parse().ok().and_then(|text| parts(&text)).is_some_and(|text| Some(text) == parts(url))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_is_the_same_however_it_is_written() {
+        let url = of_route("https://Bot.Example.org", "/telegram/main").unwrap();
+        let same = |text: &str| is_same(text, &url);
+        for text in ["https://bot.example.org/telegram/main", "HTTPS://BOT.example.org:443/telegram/main"] {
+            assert!(same(text), "{text}");
+        }
+        for text in [
+            "https://bot.example.org/Telegram/main",
+            "https://bot.example.org:8443/telegram/main",
+            "http://bot.example.org/telegram/main",
+            "https://bot.example.org/telegram/main?a=b",
+            "https://bot.example.net/telegram/main",
+            "/telegram/main",
+            "",
+        ] {
+            assert!(!same(text), "{text}");
+        }
+    }
 
     #[test]
     fn the_route_is_added_once() {

@@ -42,7 +42,7 @@ pub(super) async fn run(options: &Options, wanted: &SetupTelegram) -> anyhow::Re
     console::line(format_args!("Telegram sends what is written to @{name} to {url} now: {}.", UPDATES.join(", ")));
     let names: Vec<String> = COMMANDS.iter().map(|(name, _)| format!("/{name}")).collect();
     console::line(format_args!("The bot's menu lists {}.", names.join(", ")));
-    if webhook.url != url.to_string() {
+    if !address::is_same(&webhook.url, &url) {
         anyhow::bail!(
             "somebody else set another webhook at the same moment: run this again, and stop the other program"
         );

@@ -304,7 +304,10 @@ async fn slack_posts_and_updates() {
     );
     let (result, request) = send(&thread, Some("1760000000.000200"), Scripted::json(200, &ok)).await;
     assert_eq!((result.as_deref(), request.method.as_str()), (Ok("1760000000.000200"), "chat.update"));
-    assert_eq!(arguments(&request), json!({ "channel": "C0CHAN", "ts": "1760000000.000200", "text": "hi" }));
+    assert_eq!(
+        arguments(&request),
+        json!({ "channel": "C0CHAN", "ts": "1760000000.000200", "text": "hi", "parse": "none", "link_names": false })
+    );
 }
 
 /// A slash command works where the app is no member: the chat is not gone, and who asked can be told.

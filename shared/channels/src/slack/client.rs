@@ -98,7 +98,8 @@ fn ephemeral_arguments(event: &OutboundEvent, part: &str, user: &str) -> Value {
 }
 
 fn update_arguments(event: &OutboundEvent, part: &str, ts: &str) -> Value {
-    json!({ "channel": channel(event), "ts": ts, "text": part })
+    // Left out, `parse` is `client` for an update (for a post it is `none`): names without brackets would call people.
+    json!({ "channel": channel(event), "ts": ts, "text": part, "parse": "none", "link_names": false })
 }
 
 /// A slash command can be typed where the app is no member, and its answer is refused there. That chat is not gone: it

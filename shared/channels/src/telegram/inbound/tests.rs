@@ -55,6 +55,9 @@ fixtures!(
     "migrate_from",
     "callback_inline",
     "callback_topic_inaccessible",
+    "audio",
+    "video",
+    "video_note",
 );
 
 fn now() -> Timestamp {
@@ -157,6 +160,9 @@ fn every_fixture_becomes_what_it_is() {
         ("migrate_from", "migration"),
         ("callback_inline", "event"),
         ("callback_topic_inaccessible", "event"),
+        ("audio", "event"),
+        ("video", "event"),
+        ("video_note", "event"),
     ];
     let got: Vec<_> = FIXTURES.iter().map(|(name, _)| (*name, reason(&of(name)))).collect();
     assert_eq!(got, wanted);
@@ -211,6 +217,19 @@ fn media_are_references_without_a_token() {
         (ContentType::File, "application/pdf", Some("report.pdf"), Some(48213))
     );
     assert_eq!(arrival(of("voice")).event.content[0].kind, ContentType::Voice);
+    let last = |name| arrival(of(name)).event.content.pop().unwrap();
+    for (name, kind, mime, file, bytes) in [
+        ("audio", ContentType::Audio, "audio/mpeg", Some("morning.mp3"), 3_441_220),
+        ("video", ContentType::Video, "video/mp4", Some("walk.mp4"), 2_201_140),
+        ("video_note", ContentType::Video, "video/mp4", None, 511_203),
+    ] {
+        let block = last(name);
+        assert_eq!(
+            (block.kind, block.mime_type.as_str(), block.name.as_deref(), block.size),
+            (kind, mime, file, Some(bytes)),
+            "{name}"
+        );
+    }
     let animation = arrival(of("animation")).event.content;
     assert_eq!((animation.len(), animation[0].kind), (1, ContentType::Video));
 }

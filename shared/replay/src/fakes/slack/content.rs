@@ -20,8 +20,9 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// The content that the arguments of a call describe, with a `text` of at most `longest`; the error is Slack's.
-    pub(super) fn read(arguments: &Value, longest: usize) -> Result<Self, &'static str> {
+    /// The content that the arguments of a call describe, with a `text` of at most `longest`, in which names without
+    /// brackets call people or not; the error is Slack's.
+    pub(super) fn read(arguments: &Value, longest: usize, links_names: bool) -> Result<Self, &'static str> {
         let text = arguments["text"].as_str().unwrap_or_default();
         let markdown = arguments["markdown_text"].as_str().filter(|text| !text.is_empty());
         let list = list_argument(&arguments["blocks"])?;
@@ -39,7 +40,6 @@ impl Content {
             return Err("msg_too_long");
         }
         let read = blocks::read(&list)?;
-        let links_names = arguments["parse"] == "full" || arguments["link_names"] == true;
         let fallback = text::read(text, links_names);
         // With blocks the text is only what a notification says.
         let visible = if read.visible.text.is_empty() { fallback } else { read.visible };
@@ -56,6 +56,11 @@ impl Content {
         let blocks = if self.markup.as_ref().is_some_and(Value::is_array) { self.markup.clone() } else { None };
         json!({ "text": text, "blocks": blocks, "metadata": arguments["metadata"] })
     }
+}
+
+/// Whether names without brackets call people; `unsaid` = the `parse` of a call that has none.
+pub(super) fn links_names(arguments: &Value, unsaid: &str) -> bool {
+    arguments["parse"].as_str().unwrap_or(unsaid) != "none" || arguments["link_names"] == true
 }
 
 /// A list argument, which a form sends as JSON text.

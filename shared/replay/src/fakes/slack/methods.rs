@@ -32,7 +32,8 @@ pub(super) fn run(slack: &mut Slack, method: &str, mut context: Context<'_>) -> 
 
 fn post_message(slack: &mut Slack, context: &mut Context<'_>) -> Outcome {
     let channel = channel(context.arguments).ok_or("channel_not_found")?;
-    let content = Content::read(context.arguments, content::MAX_POST)?;
+    let links_names = content::links_names(context.arguments, "none");
+    let content = Content::read(context.arguments, content::MAX_POST, links_names)?;
     let thread = thread(context.arguments)?;
     let ts = slack.stamp(context.now);
     let chat = context.chat(&channel);
@@ -59,7 +60,8 @@ fn post_ephemeral(slack: &mut Slack, context: &mut Context<'_>) -> Outcome {
     let channel = channel(context.arguments).ok_or("channel_not_found")?;
     let user = context.arguments["user"].as_str().filter(|user| user.starts_with(['U', 'W']));
     let user = user.ok_or("user_not_in_channel")?.to_owned();
-    let content = Content::read(context.arguments, content::MAX_POST)?;
+    let links_names = content::links_names(context.arguments, "none");
+    let content = Content::read(context.arguments, content::MAX_POST, links_names)?;
     let thread = thread(context.arguments)?;
     let ts = slack.stamp(context.now);
     let chat = context.chat(&channel);
@@ -142,7 +144,15 @@ fn ours<'a>(
 
 fn update(context: &mut Context<'_>) -> Outcome {
     let channel = channel(context.arguments).ok_or("channel_not_found")?;
-    let content = Content::read(context.arguments, content::MAX_EDIT)?;
+    // Other than for a post, `parse` is `client` where it is left out (docs.slack.dev, `chat.update`).
+    let links_names = content::links_names(context.arguments, "client");
+    let content = Content::read(context.arguments, content::MAX_EDIT, links_names)?;
+    let chat = context.chat(&channel);
+    if links_names {
+        // Whether an edit rings for the names that it links is not documented: the fake takes the worse for true.
+        let rung = content.visible.pings.iter().map(|mention| Rung { chat: chat.clone(), mention: mention.clone() });
+        context.pings.extend(rung);
+    }
     let mut compared = content.compared(context.arguments);
     let message = ours(context, &channel, "cant_update_message")?;
     if compared["metadata"].is_null() {

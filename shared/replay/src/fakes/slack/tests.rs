@@ -114,8 +114,13 @@ fn a_mass_mention_rings_when_it_is_posted() {
     let posted = fixture.call("chat.postMessage", json!({ "channel": "C1", "text": "Done <!channel> &lt;!here&gt;" }));
     assert_eq!(fixture.pings.iter().map(|ping| ping.mention.as_str()).collect::<Vec<_>>(), ["@channel"]);
     assert_eq!(fixture.shown("slack:main:C1")["messages"][0]["text"], "Done @channel <!here>");
-    fixture.call("chat.update", json!({ "channel": "C1", "ts": posted["ts"], "text": "<!here>" }));
-    assert_eq!(fixture.pings.len(), 1, "an edit calls nobody");
+    fixture.call("chat.postMessage", json!({ "channel": "C1", "text": "@channel" }));
+    let update =
+        |parse: Value| json!({ "channel": "C1", "ts": posted["ts"], "text": "<!here> @channel", "parse": parse });
+    fixture.call("chat.update", update(json!("none")));
+    assert_eq!(fixture.pings.len(), 1, "an edit that links no names calls nobody");
+    fixture.call("chat.update", update(Value::Null));
+    assert_eq!(fixture.pings.len(), 3, "one that does not say so links them");
 }
 
 #[test]
