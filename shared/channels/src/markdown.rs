@@ -8,6 +8,7 @@
 //! references, a link that may not be one, surplus cells) stays as it was written, and so do blank lines and
 //! indentation.
 
+mod pairs;
 mod read;
 #[cfg(test)]
 pub(crate) mod samples;
@@ -16,6 +17,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod unfinished;
+mod words;
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -125,6 +127,14 @@ impl Styled {
         })
     }
 
+    /// Adds the part of `other` in `range`, with `marks` on it.
+    fn append(&mut self, other: &Self, range: Range<usize>, marks: &[Mark]) {
+        for (stretch, style) in other.runs(range) {
+            let style = marks.iter().fold(style.clone(), |style, mark| style.with(*mark));
+            self.push(&other.text[stretch], &style);
+        }
+    }
+
     /// The part of it in `range`, each style replaced by `style` of it.
     fn slice(&self, range: Range<usize>, style: impl Fn(&Style) -> Style) -> Self {
         let mut slice = Self::default();
@@ -142,6 +152,9 @@ pub(crate) trait Markup {
 
     /// The most that it takes to end the style `from` and begin `to`.
     fn length_between(&self, from: &Style, to: &Style) -> usize;
+
+    /// Whether the platform makes a link of the address `to`.
+    fn takes(&self, to: &str) -> bool;
 
     /// `styled`, written out.
     fn write(&self, styled: &Styled) -> String;

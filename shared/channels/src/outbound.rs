@@ -226,7 +226,7 @@ pub(crate) fn parts(event: &OutboundEvent, markup: &impl Markup, limits: &[usize
     }
     let shown = if event.is_final { Cow::Borrowed(text.as_str()) } else { markdown::finished(&text) };
     let shown = if is_blank(&shown) { text.as_str() } else { &shown };
-    let styled = if is_blank(&text) { Styled::plain(INVISIBLE) } else { markdown::read(shown) };
+    let styled = if is_blank(&text) { Styled::plain(INVISIBLE) } else { markdown::read(shown, &|to| markup.takes(to)) };
     let write = |part: Styled| {
         let text = markup.write(&part);
         Part { units: utf16_len(&text), text, plain: part.text }

@@ -1,46 +1,59 @@
 //! Markdown to styled text. What the parser calls text is taken from it; whatever stands between is taken from the
 //! source, unless it is a mark that we know: so nothing is lost that the parser leaves out.
 
+mod brackets;
+
 use std::ops::Range;
 use std::rc::Rc;
 
-use pulldown_cmark::{CodeBlockKind, CowStr, Event, LinkType, Options, Parser, Tag, TagEnd};
-use turnlock_domain::text::{is_blank, utf16_len};
+use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
+use turnlock_domain::text::is_blank;
 
+use super::pairs::Stars;
 use super::table::Table;
+use super::words::Words;
 use super::{Fence, Mark, Style, Styled};
-
-/// The longest address of a link: a longer one would leave a part no room for text.
-const LONGEST_LINK: usize = 1000;
 
 /// The shortest underline of a heading. A single dash below a line is the start of a list that is still being written.
 const SHORTEST_UNDERLINE: usize = 3;
 
-/// Reads `text`. A text of nothing but marks is shown as it is.
-pub(crate) fn read(text: &str) -> Styled {
+/// How a rule is shown.
+const RULE: &str = "———";
+
+/// Reads `text`; an address that is not one of those that are `taken` is written behind its label. A text of nothing but
+/// marks is shown as it is.
+pub(crate) fn read(text: &str, taken: &dyn Fn(&str) -> bool) -> Styled {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-    let mut reader = Reader::new(text);
+    let mut reader = Reader::new(text, taken);
     for (event, range) in Parser::new_ext(text, options).into_offset_iter() {
         reader.event(event, range);
     }
     reader.gap(text.len());
-    if is_blank(&reader.out.text) { Styled::plain(text) } else { reader.out }
+    let read = reader.stars.applied(reader.out);
+    if is_blank(&read.text) { Styled::plain(text) } else { read }
 }
 
 struct Reader<'a> {
     source: &'a str,
+    /// The addresses that become links.
+    taken: &'a dyn Fn(&str) -> bool,
+    words: Words,
     /// How much of the source is dealt with.
     at: usize,
     out: Styled,
+    /// The asterisks in it that may be marks of bold.
+    stars: Stars,
     style: Style,
     /// What is open: the style before it, and how it ends.
     open: Vec<(Style, End)>,
     quotes: usize,
     fences: usize,
+    /// Whether it is indented code that is being read, which is text.
+    indented: bool,
     /// The content of the code block that is being read.
     code: Option<String>,
     /// The table that is being read, and what was written before it.
-    table: Option<(Table, Styled)>,
+    table: Option<(Table, Styled, Stars)>,
 }
 
 /// How something ends.
@@ -49,10 +62,14 @@ enum End {
     Literal,
     /// With a mark of so many bytes.
     Mark(usize),
+    /// With two asterisks, which close what this one of [`Stars`] opened.
+    Strong(usize),
     /// With whatever stands behind its last text.
     Rest,
-    /// A link or picture, whose label begins there.
-    Link(usize),
+    /// A link or picture to an address, whose label begins there.
+    Link(Rc<str>, usize),
+    /// A paragraph with a rule as its last line.
+    Rule,
     Quote,
     Fence,
     Cell,
@@ -61,15 +78,19 @@ enum End {
 }
 
 impl<'a> Reader<'a> {
-    fn new(source: &'a str) -> Self {
+    fn new(source: &'a str, taken: &'a dyn Fn(&str) -> bool) -> Self {
         Self {
             source,
+            taken,
+            words: Words::read(source, 0),
             at: 0,
             out: Styled::default(),
+            stars: Stars::default(),
             style: Style::default(),
             open: Vec::new(),
             quotes: 0,
             fences: 0,
+            indented: false,
             code: None,
             table: None,
         }
@@ -95,7 +116,7 @@ impl<'a> Reader<'a> {
                 self.out.push(&code, &style);
                 self.at = range.end;
             }
-            Event::Rule => self.replace(&range, "———"),
+            Event::Rule => self.replace(&range, RULE),
             Event::TaskListMarker(done) => self.replace(&range, if done { "☑" } else { "☐" }),
             Event::HardBreak => {
                 self.gap(range.start);
@@ -119,6 +140,7 @@ impl<'a> Reader<'a> {
 
     fn start(&mut self, tag: Tag<'_>, range: &Range<usize>) -> End {
         match tag {
+            Tag::Strong if self.source[range.start..].starts_with("**") => self.strong(range),
             Tag::Strong => self.mark(range, 2, Mark::Bold),
             Tag::Emphasis => self.mark(range, 1, Mark::Italic),
             // One tilde is how people write "about" and "from - to".
@@ -151,10 +173,14 @@ impl<'a> Reader<'a> {
                 self.code = Some(String::new());
                 End::Fence
             }
+            Tag::CodeBlock(CodeBlockKind::Indented) => {
+                self.indented = true;
+                End::Literal
+            }
             Tag::Table(alignments) => {
                 self.indentation(range.start);
-                let before = std::mem::take(&mut self.out);
-                self.table = Some((Table::new(alignments), before));
+                let (before, stars) = (std::mem::take(&mut self.out), std::mem::take(&mut self.stars));
+                self.table = Some((Table::new(alignments), before, stars));
                 End::Table
             }
             Tag::TableHead | Tag::TableRow => End::Row,
@@ -171,13 +197,23 @@ impl<'a> Reader<'a> {
     fn end(&mut self, end: End, tag: TagEnd, range: &Range<usize>) {
         let whole = &self.source[range.clone()];
         match end {
-            End::Literal => {}
+            End::Literal => self.indented &= tag != TagEnd::CodeBlock,
             End::Mark(length) => {
                 self.gap(range.end.saturating_sub(length));
                 self.at = range.end;
             }
+            End::Strong(opened) => {
+                self.gap(range.end.saturating_sub(2));
+                self.stars.closed(self.out.text.len(), opened);
+                self.gap(range.end);
+            }
             End::Rest => self.at = range.start + whole.trim_end_matches(['\n', '\r']).len(),
-            End::Link(label) => self.end_link(label, range),
+            End::Link(to, label) => self.end_link(&to, label, range),
+            End::Rule => {
+                let whole = whole.trim_end();
+                let rule = range.start + whole.trim_end_matches('-').len();
+                self.replace(&(rule..range.start + whole.len()), RULE);
+            }
             End::Quote => {
                 // A blank quoted line at its end is no text of the quote; the line break is not even in it.
                 self.style.quote = self.quotes > 1;
@@ -193,21 +229,21 @@ impl<'a> Reader<'a> {
             End::Cell => {
                 self.gap(range.start + whole.trim_end().len());
                 self.at = self.at.max(range.end);
-                let cell = std::mem::take(&mut self.out);
-                if let Some((table, _)) = &mut self.table {
+                let cell = std::mem::take(&mut self.stars).applied(std::mem::take(&mut self.out));
+                if let Some((table, ..)) = &mut self.table {
                     table.cell(&cell.text);
                 }
             }
             End::Row => {
-                if let Some((table, _)) = &mut self.table {
+                if let Some((table, ..)) = &mut self.table {
                     let surplus = if tag == TagEnd::TableRow { self.source.get(self.at..range.end) } else { None };
                     table.end_row(surplus.unwrap_or_default());
                 }
                 self.at = range.end;
             }
             End::Table => {
-                if let Some((table, before)) = self.table.take() {
-                    self.out = before;
+                if let Some((table, before, stars)) = self.table.take() {
+                    (self.out, self.stars) = (before, stars);
                     self.fences += 1;
                     self.style.fence = Some(Rc::new(Fence { number: self.fences, language: None }));
                     self.out.push(&table.written(), &self.style);
@@ -227,7 +263,12 @@ impl<'a> Reader<'a> {
         }
         // The backslash before an escaped character is in no event; in indented code there is no escape, and it is text.
         let escaped = self.source[..range.start].ends_with('\\') && self.at < range.start;
-        self.gap(if escaped { range.start - 1 } else { range.start });
+        self.gap(if escaped && !self.keeps_backslash(range.start) { range.start - 1 } else { range.start });
+        if !self.indented && text == &self.source[range.clone()] {
+            let stars = text.match_indices('*').filter(|(at, _)| !(escaped && *at == 0));
+            let stars = stars.filter(|(at, _)| !self.words.in_address(range.start + at));
+            self.stars.left(stars.map(|(at, _)| self.out.text.len() + at));
+        }
         self.out.push(text, &self.style);
         self.at = range.end;
     }
@@ -239,10 +280,28 @@ impl<'a> Reader<'a> {
     }
 
     fn mark(&mut self, range: &Range<usize>, length: usize, mark: Mark) -> End {
+        if self.is_in_address(range) {
+            return End::Literal;
+        }
         self.gap(range.start);
         self.at = range.start + length;
         self.style = std::mem::take(&mut self.style).with(mark);
         End::Mark(length)
+    }
+
+    fn strong(&mut self, range: &Range<usize>) -> End {
+        if self.is_in_address(range) {
+            return End::Literal;
+        }
+        self.gap(range.start);
+        let opened = self.stars.opened(self.out.text.len());
+        self.gap(range.start + 2);
+        End::Strong(opened)
+    }
+
+    /// Whether a mark at an end of `range` stands in an address.
+    fn is_in_address(&self, range: &Range<usize>) -> bool {
+        self.words.in_address(range.start) || self.words.in_address(range.end.saturating_sub(1))
     }
 
     fn heading(&mut self, range: &Range<usize>) -> End {
@@ -254,53 +313,15 @@ impl<'a> Reader<'a> {
         if !marked && underline < SHORTEST_UNDERLINE {
             return End::Literal;
         }
+        // People write a rule below their lines and mean no heading of several lines.
+        if !marked && whole.trim_end().ends_with('-') && whole.trim_end().matches('\n').count() > 1 {
+            return End::Rule;
+        }
         if marked {
             self.at = range.end - unmarked.trim_start_matches([' ', '\t']).len();
         }
         self.style = std::mem::take(&mut self.style).with(Mark::Bold);
         End::Rest
-    }
-
-    fn link(&mut self, range: &Range<usize>, mark: usize, kind: LinkType, to: &CowStr<'_>) -> End {
-        let to = if kind == LinkType::Email { format!("mailto:{to}") } else { to.to_string() };
-        // What people know from Slack; no address has that character.
-        if let (LinkType::Autolink, Some((to, label))) = (kind, to.split_once('|')) {
-            return self.labelled(range, to, label);
-        }
-        if !may_be_link(&to) {
-            return End::Literal;
-        }
-        self.gap(range.start);
-        self.at = range.start + mark;
-        // A picture in a link leads where the link leads.
-        if self.style.link.is_none() {
-            self.style.link = Some(to.into());
-        }
-        End::Link(self.out.text.len())
-    }
-
-    /// `<address|label>`, whose text is one for the parser.
-    fn labelled(&mut self, range: &Range<usize>, to: &str, label: &str) -> End {
-        if may_be_link(to) && !is_blank(label) {
-            self.gap(range.start);
-            let mut style = self.style.clone();
-            style.link.get_or_insert_with(|| to.into());
-            self.out.push(label, &style);
-            self.at = range.end;
-        }
-        End::Literal
-    }
-
-    fn end_link(&mut self, label: usize, range: &Range<usize>) {
-        let to = self.style.link.clone().unwrap_or_default();
-        let shown = self.out.text[label..].to_owned();
-        if is_blank(&shown) {
-            self.out.push(&to, &self.style);
-        } else if self.table.is_some() && shown != *to {
-            // A code block has no links.
-            self.out.push(&format!(" ({to})"), &self.style);
-        }
-        self.at = range.end;
     }
 
     /// Takes the source up to `to` as it is, without the marks of quoted lines.
@@ -343,17 +364,6 @@ fn unquoted(line: &str, quotes: usize) -> &str {
 fn quote_mark(line: &str) -> usize {
     let bare = line.trim_start_matches([' ', '\t']);
     bare.strip_prefix('>').map_or(0, |rest| line.len() - rest.strip_prefix(' ').unwrap_or(rest).len())
-}
-
-/// Whether `url` may be a link: one of the web, of mail or of a telephone, in one word, of bearable length.
-fn may_be_link(url: &str) -> bool {
-    let Some((scheme, rest)) = url.split_once(':') else { return false };
-    let rest = match scheme.to_ascii_lowercase().as_str() {
-        "http" | "https" => rest.strip_prefix("//").unwrap_or_default(),
-        "mailto" | "tel" => rest,
-        _ => return false,
-    };
-    !rest.is_empty() && !url.contains(|c: char| c.is_whitespace() || c.is_control()) && utf16_len(url) <= LONGEST_LINK
 }
 
 /// The language that the line of a fence names.

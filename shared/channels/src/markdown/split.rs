@@ -19,7 +19,7 @@ const PAUSE: usize = 64;
 /// A cut is made behind the last paragraph, else line, line of code, sentence, semicolon, comma or space in the last
 /// quarter of what fits (a line of code: the last half), else between two graphemes. No cut is made in a short code span
 /// or link. What stands before a cut and within the reach of one part behind it decides where it is: while a text grows,
-/// its cuts stay.
+/// its cuts stay - unless what comes makes a link of something before it (the definition of a reference).
 pub(crate) fn split<M: Markup>(text: &Styled, markup: &M, limits: &[usize], max: usize) -> Vec<Styled> {
     let whole = kept_whole(text);
     let mut parts = Vec::new();

@@ -1,6 +1,7 @@
 //! An outbound event as Slack messages, in mrkdwn (docs.slack.dev, "Formatting message text"): `&`, `<` and `>` are
 //! escaped, so no mention, link or broadcast that a model wrote is live. `@channel` without brackets calls nobody
-//! either, as long as no request asks for `link_names` or `parse=full`; the client never does.
+//! either, where `parse` is `none` and `link_names` is not set: the defaults of a post, and what the client says in an
+//! update, whose default is another one.
 
 use turnlock_domain::event::OutboundEvent;
 use turnlock_domain::text::utf16_len;
@@ -47,7 +48,8 @@ impl Markup for Mrkdwn {
         let fences = if from.fence == to.fence {
             0
         } else {
-            [from, to].iter().filter(|style| style.fence.is_some()).count() * (FENCE.len() + 1)
+            let fence = |style: &&Style| FENCE.len() + 1 + if style.quote { 2 * QUOTE.len() } else { 0 };
+            [from, to].iter().filter(|style| style.fence.is_some()).map(fence).sum()
         };
         let links = if from.link == to.link {
             0
@@ -59,17 +61,21 @@ impl Markup for Mrkdwn {
         fences + links + changed + if to.quote && !from.quote { QUOTE.len() } else { 0 }
     }
 
+    fn takes(&self, _: &str) -> bool {
+        true
+    }
+
     fn write(&self, styled: &Styled) -> String {
         let mut mrkdwn = String::with_capacity(styled.text.len());
         let mut start = 0;
-        let mut fence = None;
+        let mut block = &Style::default();
         for (stretch, style) in styled.runs(0..styled.text.len()) {
-            if style.fence != fence {
-                write_block(&mut mrkdwn, styled, start..stretch.start, fence.is_some());
-                (start, fence) = (stretch.start, style.fence.clone());
+            if style.fence != block.fence {
+                write_block(&mut mrkdwn, styled, start..stretch.start, block);
+                (start, block) = (stretch.start, style);
             }
         }
-        write_block(&mut mrkdwn, styled, start..styled.text.len(), fence.is_some());
+        write_block(&mut mrkdwn, styled, start..styled.text.len(), block);
         mrkdwn
     }
 }
@@ -81,16 +87,26 @@ fn marks(style: &Style) -> usize {
     MARKS.iter().filter(|(mark, _)| style.has(*mark)).count()
 }
 
-/// Writes a code block, or the lines between two.
-fn write_block(mrkdwn: &mut String, styled: &Styled, range: std::ops::Range<usize>, is_code: bool) {
+/// Whether a line of `styled` begins at `at`.
+fn begins_line(styled: &Styled, at: usize) -> bool {
+    styled.text[..at].chars().next_back().is_none_or(|before| before == '\n')
+}
+
+/// Writes a code block, or the lines between two; `style` is that of its beginning.
+fn write_block(mrkdwn: &mut String, styled: &Styled, range: std::ops::Range<usize>, style: &Style) {
     let text = &styled.text[range.clone()];
     if text.is_empty() {
         return;
     }
-    if is_code {
+    if style.fence.is_some() {
         // No language: mrkdwn would show it as the first line.
         let code = without_fences(&escape(text));
-        mrkdwn.push_str(&format!("{FENCE}\n{code}\n{FENCE}"));
+        let quote = if style.quote { QUOTE } else { "" };
+        if begins_line(styled, range.start) {
+            mrkdwn.push_str(quote);
+        }
+        let line = format!("\n{quote}");
+        mrkdwn.push_str(&format!("{FENCE}{line}{}{line}{FENCE}", code.replace('\n', &line)));
         return;
     }
     let mut start = range.start;

@@ -36,6 +36,10 @@ impl Markup for Html {
             + opening.iter().flatten().map(start_length).sum::<usize>()
     }
 
+    fn takes(&self, to: &str) -> bool {
+        takes_address(to)
+    }
+
     fn write(&self, styled: &Styled) -> String {
         let mut html = String::with_capacity(styled.text.len());
         let none = Style::default();
@@ -48,6 +52,25 @@ impl Markup for Html {
         push_turn(&mut html, before, &none);
         html
     }
+}
+
+/// Whether the server makes a link of `to`; of any other it shows the label alone and says nothing (tdlib,
+/// `LinkManager::check_link_impl` and `parse_url`). It takes the web's addresses whose host has a dot or is IPv6; what it
+/// makes of a user before the host is no address that anybody meant.
+fn takes_address(to: &str) -> bool {
+    let Some((scheme, rest)) = to.split_once("://") else { return false };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let (host, port, is_host) = match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, port)) => (address, port, address.contains(':')),
+        None => {
+            let end = authority.find(':').unwrap_or(authority.len());
+            (&authority[..end], &authority[end..], authority[..end].trim_matches('.').contains('.'))
+        }
+    };
+    let is_port = port.is_empty()
+        || port.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok_and(|number| number > 0));
+    let is_plain = host.chars().all(|c| c.is_ascii_alphanumeric() || "-_.:".contains(c) || !c.is_ascii());
+    ["http", "https"].iter().any(|web| scheme.eq_ignore_ascii_case(web)) && is_host && is_port && is_plain
 }
 
 /// What a style is made of, the outermost first. A quote cannot stand in anything, nothing can stand in code.

@@ -4,15 +4,22 @@
 
 use std::ops::Range;
 
-use super::{BREAK, MARKS, QUOTE, address, escape, without_fences};
+use super::{BREAK, MARKS, QUOTE, address, begins_line, escape, without_fences};
 use crate::markdown::{Mark, Style, Styled};
 
 /// Writes the line in `range`, which has no line break.
 pub(super) fn write(mrkdwn: &mut String, styled: &Styled, range: Range<usize>) {
-    // An empty line has the style of the line break behind it.
-    let first = styled.runs(range.start..styled.text.len()).next();
-    if first.is_some_and(|(_, style)| style.quote) {
-        mrkdwn.push_str(QUOTE);
+    let mut range = range;
+    if begins_line(styled, range.start) {
+        // An empty line has the style of the line break behind it.
+        let end = range.end + usize::from(range.is_empty() && range.end < styled.text.len());
+        if let Some((quoted, _)) = styled.runs(range.start..end).find(|(_, style)| style.quote) {
+            mrkdwn.push_str(QUOTE);
+            // What is quoted within a list is indented.
+            if styled.text[range.start..quoted.start].trim().is_empty() {
+                range.start = quoted.start;
+            }
+        }
     }
     let pieces: Vec<(Range<usize>, &Style)> = styled.runs(range.clone()).collect();
     let line = Line { styled, range, pieces: &pieces };

@@ -77,6 +77,12 @@ fn every_style_has_its_mark() {
         ("**[a](https://e.example)** [**b** c](https://e.example)", "*<https://e.example|a>* <https://e.example|b c>"),
         ("[x](javascript:1)", "[x](javascript:1)"),
         ("- [x] a\n  - b", "• ☑ a\n  • b"),
+        ("- a\n  > quote in list\n  > two\n- b", "• a\n> quote in list\n> two\n• b"),
+        ("- > **q**\n  > r", "> • *q*\n> r"),
+        ("> a\n> ```\n> x\n>\n> y\n> ```\n> t", "> a\n> ```\n> x\n> \n> y\n> ```\n> t"),
+        ("> ```\n> x\n> ```\n\nt", "> ```\n> x\n> ```\n\nt"),
+        ("> | a |\n> |---|\n> | b |", "> ```\n> a\n> -\n> b\n> ```"),
+        ("[x](http://localhost:3000)", "<http://localhost:3000|x>"),
     ];
     for (markdown, wanted) in table {
         assert_eq!(mrkdwn(markdown), wanted, "{markdown}");

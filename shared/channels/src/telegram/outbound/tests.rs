@@ -91,10 +91,40 @@ fn every_style_has_its_tag() {
         ("> q **b**\n> r", "<blockquote>q <b>b</b>\nr</blockquote>"),
         ("> ```\n> x\n> ```", "<blockquote><pre>x</pre></blockquote>"),
         ("[x](tg://user?id=1) [y](javascript:1)", "[x](tg://user?id=1) [y](javascript:1)"),
+        ("[the **docs**](http://localhost:3000)", "the <b>docs</b> (http://localhost:3000)"),
+        ("<http://db:5432/x> [m](mailto:a@b.example)", "http://db:5432/x m (mailto:a@b.example)"),
     ];
     for (markdown, wanted) in table {
         let wanted = wanted.replace("A </b><b><i>", "A <i>");
         assert_eq!(html(markdown), [wanted], "{markdown}");
+    }
+}
+
+#[test]
+fn a_link_that_telegram_does_not_take_is_no_link() {
+    for to in [
+        "https://docs.example",
+        "HTTP://docs.example:8080/a?b#c",
+        "http://127.0.0.1:3000/x",
+        "http://[::1]:3000/",
+        "https://bücher.example/ü",
+    ] {
+        assert!(takes_address(to), "{to}");
+    }
+    for to in [
+        "http://localhost:3000",
+        "http://db:5432/x.y",
+        "http://localhost./",
+        "https://",
+        "http://a.example:0/",
+        "http://a.example:http/",
+        "http://user@a.example/",
+        "http://[1.2]/",
+        "http://a^.example/",
+        "mailto:a@b.example",
+        "tel:+49301234567",
+    ] {
+        assert!(!takes_address(to), "{to}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Telegram's HTML as its server reads it (tdlib, `MessageEntity.cpp`), with its very error messages: a message that
 //! passes here is shown with its tags applied, one that does not is refused.
 //!
-//! Offsets of entities are in UTF-16 units, those of errors in bytes. Links are not looked into.
+//! Offsets of entities are in UTF-16 units, those of errors in bytes.
 
 use serde_json::{Value, json};
 
@@ -212,11 +212,32 @@ impl Reader<'_> {
             ));
         }
         // A tag around nothing formats nothing.
-        if self.utf16 > tag.offset {
+        if self.utf16 > tag.offset && (tag.name != "a" || is_link(&tag.argument)) {
             self.parsed.entities.push(entity(&tag, self.utf16 - tag.offset));
         }
         Ok(())
     }
+}
+
+/// Whether the server makes a link of `url`; it drops any other one without a word and shows the text alone (tdlib,
+/// `LinkManager::check_link_impl`: a host needs a dot, unless it is IPv6; `parse_url`: no scheme but the web's, a port in
+/// digits). It takes what stands before an `@` for a user, so `mailto:` would lead to a web site: here that is none.
+fn is_link(url: &str) -> bool {
+    let lower = url.to_ascii_lowercase();
+    if ["tg:", "ton:", "tonsite:"].iter().any(|scheme| lower.starts_with(scheme)) {
+        return true;
+    }
+    let rest = match lower.split_once("://") {
+        Some(("http" | "https", rest)) => rest,
+        Some(_) => return false,
+        None => lower.as_str(),
+    };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if authority.starts_with('[') {
+        return authority.contains(']');
+    }
+    let (host, port) = authority.split_once(':').unwrap_or((authority, "1"));
+    host.contains('.') && !authority.contains('@') && port.parse::<u16>().is_ok_and(|port| port > 0)
 }
 
 fn entity(tag: &OpenTag, length: usize) -> Value {
@@ -327,6 +348,19 @@ mod tests {
         for (html, text, entities) in table {
             let parsed = parse(html).unwrap();
             assert_eq!((parsed.text.as_str(), &json!(parsed.entities)), (text, &entities), "{html}");
+        }
+    }
+
+    #[test]
+    fn links_to_nowhere_are_dropped() {
+        for url in ["https://e.example/a", "http://127.0.0.1:3000", "http://[::1]/", "e.example", "tg://user?id=1"] {
+            assert_eq!(parse(&format!("<a href=\"{url}\">l</a>")).unwrap().entities.len(), 1, "{url}");
+        }
+        for url in
+            ["http://localhost:3000", "http://db:5432/x.y", "ftp://e.example", "mailto:a@b.example", "tel:+49", ""]
+        {
+            let parsed = parse(&format!("<a href=\"{url}\">l</a>")).unwrap();
+            assert_eq!((parsed.text.as_str(), parsed.entities.len()), ("l", 0), "{url}");
         }
     }
 
