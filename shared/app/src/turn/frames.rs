@@ -2,10 +2,10 @@
 //! the turn is at work as long as there is no text. Any of them may be dropped, so one that cannot be sent is forgotten;
 //! the final carries everything.
 //!
-//! At most one an interval leaves, with the newest text. On chats the first waits a moment: a turn that is over by then
-//! sends its final and nothing else.
+//! At most one of any kind leaves an interval, with the newest text. On chats the first waits a moment: a turn that is over
+//! by then sends its final and nothing else.
 
-use std::pin::pin;
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -44,8 +44,8 @@ struct State {
     waiting: Option<String>,
     /// The text that was sent last.
     sent: String,
-    /// When a text may be sent.
-    next_text: Instant,
+    /// Before this nothing may be sent.
+    next: Instant,
     /// When the next sign of work is due; none once there is text.
     next_typing: Option<Instant>,
 }
@@ -74,7 +74,7 @@ impl<'a> Frames<'a> {
                 sequence: 0,
                 waiting: None,
                 sent: String::new(),
-                next_text: first,
+                next: first,
                 next_typing: types.then_some(first),
             }),
             changed: Notify::new(),
@@ -94,14 +94,20 @@ impl<'a> Frames<'a> {
         }
     }
 
-    /// Does `work`, and sends beside it what falls due. Nothing of it goes on after `work` has ended.
+    /// Does `work`, and sends beside it what falls due; both go on at the same time. Nothing of it goes on after `work` has
+    /// ended: a frame that is just being sent is left to itself, for if it arrives all the same the final is behind it or
+    /// known.
     pub(super) async fn beside<T>(&self, work: impl Future<Output = T>) -> T {
-        let mut work = pin!(work);
+        tokio::select! { biased;
+            done = work => done,
+            never = self.sending() => match never {},
+        }
+    }
+
+    async fn sending(&self) -> Infallible {
         loop {
-            tokio::select! { biased;
-                done = &mut work => return done,
-                () = self.due() => self.send().await,
-            }
+            self.due().await;
+            self.send().await;
         }
     }
 
@@ -110,7 +116,7 @@ impl<'a> Frames<'a> {
         loop {
             let at = {
                 let state = self.state();
-                if state.waiting.is_some() { Some(state.next_text) } else { state.next_typing }
+                if state.waiting.is_some() { Some(state.next) } else { state.next_typing.map(|at| at.max(state.next)) }
             };
             match at {
                 Some(at) => tokio::select! { biased;
@@ -127,10 +133,10 @@ impl<'a> Frames<'a> {
             let mut state = self.state();
             state.sequence += 1;
             let now = Instant::now();
+            state.next = now + self.interval;
             let (kind, text) = match state.waiting.take() {
                 Some(text) => {
                     state.sent.clone_from(&text);
-                    state.next_text = now + self.interval;
                     state.next_typing = None;
                     (MessageKind::Streaming, text)
                 }
@@ -158,3 +164,6 @@ impl<'a> Frames<'a> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests;
