@@ -44,7 +44,7 @@ use entry::permits;
 
 /// When to come again where nothing better is known.
 pub const BUSY_RETRY: Duration = Duration::from_secs(5);
-/// How long an event waits for its rate and the queue's depth: a platform gives us a few seconds in all.
+/// How long an event waits for each thing that is asked about it: a platform gives us a few seconds in all.
 const HELD_WITHIN: Duration = Duration::from_secs(1);
 /// The most bytes of an event: the queue's limit, less what travels beside the body.
 const MAX_EVENT: usize = MAX_BYTES - 1024;

@@ -1,7 +1,5 @@
 //! Who may talk: the list of the configuration, and whoever a pairing let in.
 
-use std::time::Duration;
-
 use tokio::time::timeout;
 use turnlock_config::Allow;
 use turnlock_domain::event::InboundEvent;
@@ -9,12 +7,9 @@ use turnlock_domain::ids::EventId;
 use turnlock_domain::session::SessionKey;
 use turnlock_domain::time::Millis;
 
-use super::{Admission, Admitted, Answers, BUSY_RETRY, line, report};
+use super::{Admission, Admitted, Answers, BUSY_RETRY, HELD_WITHIN, line, report};
 use crate::journal_line::EventOutcome;
 use crate::pairing::Standing;
-
-/// How long an event waits for the table to know its sender: a platform gives us a few seconds in all.
-const KNOWN_WITHIN: Duration = Duration::from_secs(1);
 
 /// The table did not say in time.
 pub(super) struct NotKnown;
@@ -61,7 +56,7 @@ impl Admission {
             return Ok(Standing::Stranger);
         }
         let asked = self.pairings.standing(&self.store, event, self.clock.now_ms());
-        match timeout(KNOWN_WITHIN, asked).await {
+        match timeout(HELD_WITHIN, asked).await {
             Ok(Ok(standing)) => Ok(standing),
             Ok(Err(error)) => {
                 report(event, &error, "whether its sender is paired is not known");

@@ -9,10 +9,11 @@ use turnlock_domain::event::Channel;
 use turnlock_domain::ids::EventId;
 use turnlock_store::StoreError;
 
+use super::slack::ANSWER_WITHIN;
 use super::{Ingress, done, ignore, later};
 use crate::admit::{BUSY_RETRY, chain};
 
-/// How long the table may take.
+/// How long the table may take where the platform waits long enough.
 const NOTED_WITHIN: Duration = Duration::from_secs(5);
 
 impl Ingress {
@@ -24,7 +25,8 @@ impl Ingress {
         event_id: &EventId,
         news: &ChatNews,
     ) -> IngressResponse {
-        let cause = match timeout(NOTED_WITHIN, self.note(news)).await {
+        let within = if channel == Channel::Slack { ANSWER_WITHIN } else { NOTED_WITHIN };
+        let cause = match timeout(within, self.note(news)).await {
             Ok(Ok(())) => {
                 ignore(channel, account, Some(event_id), news.reason());
                 return done();

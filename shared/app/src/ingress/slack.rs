@@ -16,7 +16,7 @@ use super::{Ingress, SlackRoute, done, error, ignore, later, refuse, traced, unk
 use crate::admit::{Admitted, BUSY_RETRY};
 
 /// How long after its arrival a request is answered at the latest.
-const ANSWER_WITHIN: Duration = Duration::from_millis(2500);
+pub(super) const ANSWER_WITHIN: Duration = Duration::from_millis(2500);
 /// What is left for a notice when that time is over.
 const NOTICE_WITHIN: Duration = Duration::from_millis(400);
 /// The header that counts Slack's own repetitions.
@@ -29,12 +29,9 @@ impl Ingress {
     pub async fn slack(&self, account: &str, request: IngressRequest) -> IngressResponse {
         let Some(route) = self.slack.get(account) else { return unknown_account(Channel::Slack) };
         match slack::receive(&route.app, route.signing_secret.as_ref(), &request, self.clock.now()) {
-            Ok(Normalised::Event(arrival)) => {
-                let retries = request.header(RETRY_NUMBER).and_then(|number| number.parse().ok()).unwrap_or(0);
-                self.slack_event(route, traced(*arrival, &request), retries).await
-            }
-            // Several files of a Slack message come in one event.
-            Ok(Normalised::AlbumPart(part)) => self.slack_event(route, part.arrival, 0).await,
+            Ok(Normalised::Event(arrival)) => self.slack_event(route, *arrival, &request).await,
+            // Several files of a Slack message come in one event: a part would be one, too.
+            Ok(Normalised::AlbumPart(part)) => self.slack_event(route, part.arrival, &request).await,
             Ok(Normalised::Unreadable { reason, arrival }) => {
                 // Answering is not worth a second delivery: a sentence that comes too late is dropped.
                 let answering = self.admission.unreadable(&arrival, reason, &route.allow);
@@ -58,7 +55,9 @@ impl Ingress {
         }
     }
 
-    async fn slack_event(&self, route: &SlackRoute, arrival: Arrival, retries: u32) -> IngressResponse {
+    async fn slack_event(&self, route: &SlackRoute, arrival: Arrival, request: &IngressRequest) -> IngressResponse {
+        let retries = request.header(RETRY_NUMBER).and_then(|number| number.parse().ok()).unwrap_or(0);
+        let arrival = traced(arrival, request);
         let event = arrival.event.clone();
         // Cut off, the send may still have happened: the next delivery is then swallowed by the queue.
         let admitted = timeout(ANSWER_WITHIN, self.admission.admit(arrival, &route.allow)).await;
