@@ -83,6 +83,20 @@ impl Store {
         })
     }
 
+    /// No frame is shown in `chat` before then: only ever later.
+    ///
+    /// # Errors
+    /// [`StoreError`]; holding them again is harmless.
+    pub async fn hold_frames_until(&self, chat: &str, until: Millis) -> Result<(), StoreError> {
+        let (pk, sk) = keys::chat(chat);
+        let request = self
+            .update_item(pk, sk)
+            .update_expression("SET next_at = :until")
+            .condition_expression("attribute_not_exists(next_at) OR next_at < :until")
+            .expression_attribute_values(":until", ms(until));
+        self.update(request).await.map(|_| ())
+    }
+
     /// The platform asked to be left alone for this chat until then: only ever later.
     ///
     /// # Errors

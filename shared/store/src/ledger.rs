@@ -9,8 +9,8 @@
 //! made. Each part keeps a digest of what its message shows, so that a call that would change nothing is not made.
 //!
 //! What a crash leaves is `sending`: whether the platform has the message is unknown, as after a lost answer. One policy
-//! decides what follows ([`Ledger::plan`]): a final's part is sent once more, by edit where its message is known, and
-//! stays marked; a frame is never repeated. "Sent" is derived from a confirmed platform message id and from nothing else.
+//! decides what follows ([`Ledger::plan`]): a final's part is sent once more and stays marked; where its message is known,
+//! by edit, which is repeated until its outcome is known; a frame is never repeated. "Sent" is derived from a confirmed platform message id and from nothing else.
 
 mod part;
 #[cfg(test)]

@@ -90,40 +90,56 @@ impl Work<'_, '_> {
         }
     }
 
-    /// A frame's edit went to `message` after something later had begun. Where that is the final, it is put back; where it
-    /// is a frame, the ledger says that nobody knows what the message shows, so that whatever comes next is shown.
+    /// A frame's edit went to `message` after something later had begun. The ledger says first that nobody knows what the
+    /// message shows; where it is a frame's, whatever comes next is shown, and a final is put back by us.
     pub(super) async fn repair(&mut self, ledger: Ledger, part: usize, message: &str) -> Result<Ledger, Stop> {
         let mut current = ledger;
         for _ in 0..ADOPTIONS {
-            if current.revision().sequence == Revision::FINAL {
-                return self.restore(current, part, message).await;
+            let is_over = current.revision().sequence == Revision::FINAL;
+            let is_its_message = current.parts().get(part).is_some_and(|part| part.message_id() == Some(message));
+            if is_over && !is_its_message {
+                return self.restore(current, part, message, None).await;
             }
-            match self.write_surely(current.doubted(part, self.now())).await? {
-                LedgerWrite::Written(ledger) => return Ok(ledger),
+            let now = self.now();
+            let next = if is_over { current.overwritten(part, now) } else { current.doubted(part, now) };
+            match self.write_surely(next).await? {
+                LedgerWrite::Written(written) if is_over => {
+                    let last = self.committed(&written).await?;
+                    return self.restore(written, part, message, last).await;
+                }
+                LedgerWrite::Written(written) => return Ok(written),
                 LedgerWrite::Raced(ledger) => current = ledger,
             }
         }
         Ok(current)
     }
 
-    /// Puts the committed final back into `message`, or takes the message away where the final has no such part.
-    async fn restore(&mut self, ledger: Ledger, part: usize, message: &str) -> Result<Ledger, Stop> {
+    /// Puts the committed final back into `message`, or takes the message away where the final has no such part. Where that
+    /// fails the part stays open, for a redelivery, and the final is kept for an operator.
+    async fn restore(
+        &mut self,
+        ledger: Ledger,
+        part: usize,
+        message: &str,
+        last: Option<OutboundEvent>,
+    ) -> Result<Ledger, Stop> {
         let event_id = self.event.event_id.clone();
-        let is_its_message = ledger.parts().get(part).is_some_and(|part| part.message_id() == Some(message));
-        let last = if is_its_message { self.committed().await? } else { None };
         let shown = last.as_ref().map(|last| self.delivery.channels.render(last, &ledger.limits())).unwrap_or_default();
+        let its_part = last.as_ref().zip(shown.get(part));
         for _ in 0..RESTORES {
-            let restored = match (&last, shown.get(part)) {
-                (Some(last), Some(part)) => {
-                    self.delivery.channels.send_part(last, part, Some(message)).await.map(|_| ())
-                }
-                _ => self.delivery.channels.delete(&self.event, message).await,
+            let restored = match its_part {
+                Some((last, part)) => self.delivery.channels.send_part(last, part, Some(message)).await.map(|_| ()),
+                None => self.delivery.channels.delete(&self.event, message).await,
             };
             let pause = match restored {
                 // What is gone shows nothing old.
                 Ok(()) | Err(SendError::EditGone) => {
                     tracing::info!(target: DELIVERY, event_id, "frame {event_id} came after its final, which is put back");
-                    return Ok(ledger);
+                    let Some((_, shown)) = its_part else { return Ok(ledger) };
+                    let restored = ledger.sent(part, message, self.now()).showing(part, &shown.text);
+                    return match self.write_surely(restored).await? {
+                        LedgerWrite::Written(ledger) | LedgerWrite::Raced(ledger) => Ok(ledger),
+                    };
                 }
                 Err(SendError::RetryAfter(wait)) => wait.min(LONGEST_PAUSE),
                 Err(_) => PAUSE,
@@ -134,18 +150,24 @@ impl Work<'_, '_> {
             tokio::time::sleep(pause).await;
         }
         tracing::error!(target: DELIVERY, event_id, "frame {event_id} stands over its final");
+        if let Some((last, _)) = its_part {
+            let body = serde_json::to_string(last).unwrap_or_default();
+            self.delivery.give_up(last, "overwritten", body, self.hold.record.receive_count).await?;
+            return Ok(ledger);
+        }
         match self.write(ledger.doubled(part, self.now())).await? {
             LedgerWrite::Written(ledger) | LedgerWrite::Raced(ledger) => Ok(ledger),
         }
     }
 
     /// The final of the frame's turn, as it is committed.
-    async fn committed(&self) -> Result<Option<OutboundEvent>, Stop> {
+    async fn committed(&self, ledger: &Ledger) -> Result<Option<OutboundEvent>, Stop> {
         let store = &self.delivery.store;
         let Some(turn) = &self.event.turn else { return Ok(None) };
         let Some(marker) = store.marker(turn).await? else { return Ok(None) };
         let (message_kind, text) = final_of(&stored_turn(store, marker).await?, self.delivery.language);
         let content = vec![ContentBlock::text(text)];
-        Ok(Some(OutboundEvent { message_kind, content, is_final: true, ..self.event.clone() }))
+        let (event_id, revision) = (ledger.event().to_owned(), ledger.revision());
+        Ok(Some(OutboundEvent { event_id, revision, message_kind, content, is_final: true, ..self.event.clone() }))
     }
 }

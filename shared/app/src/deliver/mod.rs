@@ -14,13 +14,15 @@
 //! | `preview` | frames: the reply while it is written |
 //! | `slots` | how often frames may be shown |
 //! | `refused` | what follows a call that did not show its part |
+//! | `rests` | what stands beside an answer and is taken away |
 //! | `late` | what a worker repairs whose result another one has overtaken |
 //! | `stored` | events whose reader fetches them: the item is the delivery |
 //! | `hold` | how long a record is ours |
 //!
-//! At least once: a final's part whose answer was lost is sent once more, by edit where its message is known, and stays
-//! marked; a second lost answer leaves it `uncertain`. Frames are never repeated and never given back: of those in hand
-//! only the newest of its turn is shown, and none beside its final. What cannot be delivered ends in the ledger as `failed`,
+//! At least once: a final's part whose answer was lost is sent once more and stays marked; a second lost answer leaves it
+//! `uncertain`. Where its message is known it is edited, as often as it takes. Frames are never repeated and never given
+//! back. One that waited for longer than the next ones need is dropped; of those in hand, where a host hands out more than
+//! one, only the newest of its turn is shown, and none beside its final. What cannot be delivered ends in the ledger as `failed`,
 //! in a log line and, where a later try may do better, as a dead item; exception text is never shown to anybody.
 
 mod clients;
@@ -30,6 +32,7 @@ pub mod observers;
 mod parts;
 mod preview;
 mod refused;
+mod rests;
 pub mod rules;
 mod slots;
 mod stored;
@@ -246,9 +249,9 @@ impl Delivery {
             tracing::debug!(target: DELIVERY, event_id = event.event_id, reason, "event {} is dropped", event.event_id);
             return Ok(());
         }
-        let event = self.addressed(event);
+        let (event, routed) = self.addressed(event);
         match (self.channels.handler(event.channel, &event.account), event.channel) {
-            (Handler::Platform, _) => Box::pin(parts::deliver(self, event, hold)).await,
+            (Handler::Platform, _) => Box::pin(parts::deliver(self, event, routed, hold)).await,
             // A webhook or a schedule that nobody replies to is read like an API event.
             (Handler::Store, _) | (Handler::None, Channel::Webhook | Channel::Cron) => {
                 self.keep(&event, hold.record).await
@@ -260,10 +263,12 @@ impl Delivery {
         }
     }
 
-    /// The event where it is to be shown: replies to some webhooks and schedules go to a chat.
-    fn addressed(&self, event: &OutboundEvent) -> OutboundEvent {
+    /// The event where it is to be shown, and whether that is a chat in which nobody asked: replies to some webhooks and
+    /// schedules go to one.
+    fn addressed(&self, event: &OutboundEvent) -> (OutboundEvent, bool) {
         let mut event = event.clone();
-        if let Some(route) = self.reply_routes.get(&(event.channel, event.account.clone())) {
+        let route = self.reply_routes.get(&(event.channel, event.account.clone()));
+        if let Some(route) = route {
             event.channel = route.channel;
             event.account.clone_from(&route.account);
             event.chat_id.clone_from(&route.chat);
@@ -272,7 +277,7 @@ impl Delivery {
             // Who asked was named by somebody outside of that chat's platform.
             event.metadata.remove(ASKED_BY);
         }
-        event
+        (event, route.is_some())
     }
 
     /// Writes an event to the item that its reader fetches. The write can be repeated, so its outcome is never unknown
@@ -299,7 +304,7 @@ impl Delivery {
             Some(ledger) => ledger,
             None => Ledger::new(&event.event_id, event, 1, now),
         };
-        let unsent = |ledger: &Ledger, part: usize| ledger.parts()[part].state() != LedgerState::Sent;
+        let unsent = |ledger: &Ledger, part: usize| ledger.parts()[part].known() != LedgerState::Sent;
         let parts: Vec<usize> = (0..ledger.parts().len()).filter(|part| unsent(&ledger, *part)).collect();
         if !parts.is_empty() {
             let failed = parts.into_iter().fold(ledger, |ledger, part| ledger.failed(part, reason, now));
@@ -307,12 +312,12 @@ impl Delivery {
                 LedgerWrite::Written(_) | LedgerWrite::Raced(_) => {}
             }
         }
-        self.give_up(event, reason, record).await
+        self.give_up(event, reason, record.body.clone(), record.receive_count).await
     }
 
     /// The line of an event that does not reach its channel, or not for sure; and the dead item, for the alarm and for a
-    /// redrive, where a later try may do better.
-    async fn give_up(&self, event: &OutboundEvent, reason: &str, record: &Record) -> Result<(), Stop> {
+    /// redrive, where a later try may do better: `body` is what is sent again then.
+    async fn give_up(&self, event: &OutboundEvent, reason: &str, body: String, receive_count: u32) -> Result<(), Stop> {
         let caused_by = event.caused_by.as_ref().map(EventId::as_str).unwrap_or_default();
         tracing::warn!(target: UNDELIVERED, event_id = event.event_id, caused_by, channel = event.channel.as_str(),
             account = event.account, reason, "event {} was not delivered: {reason}", event.event_id);
@@ -324,9 +329,9 @@ impl Delivery {
             event_id: EventId::from_stored(event.event_id.clone()),
             queue: OUTBOUND_QUEUE.to_owned(),
             reason: reason.to_owned(),
-            body: record.body.clone(),
+            body,
             at: self.clock.now_ms(),
-            receive_count: record.receive_count,
+            receive_count,
         };
         if self.store.put_dead(&dead).await? == DeadPut::Kept {
             journal_line::dead(&dead);

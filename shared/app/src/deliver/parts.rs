@@ -17,10 +17,18 @@ use turnlock_store::chats::ChatState;
 use turnlock_store::ledger::{Ledger, LedgerPart, LedgerState, LedgerWrite, PartPlan};
 
 use super::hold::Hold;
-use super::{DELIVERY, Delivery, Stop, rules, slots};
+use super::{Delivery, Stop, rules, slots};
 
 /// Delivers the parts of `event` that are not delivered yet; of a frame, one.
-pub(super) async fn deliver(delivery: &Delivery, event: OutboundEvent, hold: &mut Hold<'_>) -> Result<(), Stop> {
+pub(super) async fn deliver(
+    delivery: &Delivery,
+    event: OutboundEvent,
+    routed: bool,
+    hold: &mut Hold<'_>,
+) -> Result<(), Stop> {
+    if rules::is_frame(&event) && delivery.clock.now_ms().since(hold.record.sent_at) > slots::fresh_for(&event) {
+        return Ok(());
+    }
     let (chat, key, is_frame) = (event.chat(), rules::ledger_key(&event), rules::is_frame(&event));
     let (state, ledger) = tokio::try_join!(delivery.store.chat(&chat), delivery.store.ledger(&key))?;
     let limits = ledger.as_ref().map(Ledger::limits).unwrap_or_default();
@@ -33,8 +41,19 @@ pub(super) async fn deliver(delivery: &Delivery, event: OutboundEvent, hold: &mu
         Some(ledger) => ledger.taken_up(&event),
         None => Ledger::new(key, &event, shown.len(), delivery.clock.now_ms()),
     };
-    let repeatable = !is_frame;
-    let mut work = Work { delivery, event, chat, hold, shown, repeatable, moved: false, aside: None };
+    let mut work = Work {
+        delivery,
+        event,
+        chat,
+        hold,
+        shown,
+        repeatable: !is_frame,
+        routed,
+        moved: false,
+        gone: false,
+        shown_at: None,
+        aside: None,
+    };
     let state = state.unwrap_or_default();
     // Boxed, here and where a call's outcome is settled: together these futures are larger than a thread's stack likes.
     if is_frame { Box::pin(work.frame(ledger, state)).await } else { Box::pin(work.run(ledger, state)).await }
@@ -51,8 +70,14 @@ pub(super) struct Work<'a, 'h> {
     pub(super) shown: Vec<Part>,
     /// Whether what is lost is sent once more; a frame never is.
     pub(super) repeatable: bool,
+    /// Whether it goes to a chat in which nobody asked for it.
+    routed: bool,
     /// Whether the chat has moved under this delivery already.
     pub(super) moved: bool,
+    /// Whether the chat was marked as gone.
+    pub(super) gone: bool,
+    /// When the last call began that showed a part.
+    shown_at: Option<Millis>,
     /// The chat with the person who asked, where the chat itself does not have us.
     pub(super) aside: Option<String>,
 }
@@ -75,14 +100,16 @@ pub(super) enum Next {
 }
 
 impl Work<'_, '_> {
-    async fn run(&mut self, mut ledger: Ledger, chat: ChatState) -> Result<(), Stop> {
-        let gone = chat.gone.is_some();
-        if (0..self.shown.len()).any(|part| !matches!(self.plan(&ledger, part), PartPlan::Leave(_))) {
-            // Who is answered has written since; everybody else is spared calls that are refused.
-            if gone && self.event.caused_by.is_none() {
-                return self.delivery.undeliverable(&self.event, "chat_gone", self.hold.record).await;
-            }
-            self.wait_for_the_chat(chat).await?;
+    async fn run(&mut self, ledger: Ledger, chat: ChatState) -> Result<(), Stop> {
+        let (mut ledger, chat) = self.follow(ledger, chat).await?;
+        self.gone = chat.gone.is_some();
+        let unsent = (0..self.shown.len()).any(|part| !matches!(self.plan(&ledger, part), PartPlan::Leave(_)));
+        // Who is answered has written since; a chat in which nobody did is spared calls that are refused.
+        if unsent && self.gone && self.routed {
+            return self.delivery.undeliverable(&self.event, "chat_gone", self.hold.record).await;
+        }
+        if unsent || self.has_rests(&ledger) {
+            self.wait_until(chat.blocked_until)?;
             self.wait_for_the_budget(&ledger).await?;
         }
         let mut part = 0;
@@ -90,27 +117,34 @@ impl Work<'_, '_> {
         while part < self.shown.len() {
             ledger = match self.part(ledger, part).await? {
                 Next::Again(ledger) | Next::Part(ledger) => ledger,
-                Next::End(ledger) => return self.finish(&ledger, false).await,
+                Next::End(ledger) => return self.finish(&ledger).await,
             };
             part += 1;
         }
         let ledger = self.tidy(ledger).await?;
-        self.finish(&ledger, gone).await
+        self.finish(&ledger).await
     }
 
-    /// Follows the chat where it went, and stops while the platform wants to be left alone.
-    async fn wait_for_the_chat(&mut self, mut chat: ChatState) -> Result<(), Stop> {
+    /// Follows the chat where it went: what is known of the chat that is called, and the ledger as it is there.
+    pub(super) async fn follow(&mut self, ledger: Ledger, mut chat: ChatState) -> Result<(Ledger, ChatState), Stop> {
         if let Some(moved_to) = chat.alias.take() {
             self.readdress(&chat_id(&moved_to));
             chat = self.delivery.store.chat(&self.chat).await?.unwrap_or_default();
         }
-        self.wait_until(chat.blocked_until)
+        Ok((self.here(ledger), chat))
+    }
+
+    /// The ledger in the chat that is called: message ids of another one name nothing here.
+    pub(super) fn here(&self, ledger: Ledger) -> Ledger {
+        if ledger.chat() == self.chat { ledger } else { ledger.moved(&self.chat, self.event.revision, self.now()) }
     }
 
     /// Stops while the platform wants to be left alone with edits, if there is one to make.
     async fn wait_for_the_budget(&self, ledger: &Ledger) -> Result<(), Stop> {
-        let edits = ledger.parts().iter().any(|part| part.message_id().is_some());
-        let Some(budget) = slots::budget(&self.event, edits) else { return Ok(()) };
+        let is_edit = |part| {
+            matches!(self.plan(ledger, part), PartPlan::Send { edit: Some(_) } | PartPlan::SendAgain { edit: Some(_) })
+        };
+        let Some(budget) = slots::budget(&self.event, (0..self.shown.len()).any(is_edit)) else { return Ok(()) };
         let shared = self.delivery.store.chat(&budget).await?.unwrap_or_default();
         self.wait_until(shared.blocked_until)
     }
@@ -129,7 +163,7 @@ impl Work<'_, '_> {
                     let lost = ledger.uncertain(part, "worker_lost", self.now());
                     return self.settle(lost).await.map(Next::Part);
                 }
-                PartPlan::Leave(_) => return Ok(Next::Part(ledger)),
+                PartPlan::Leave(_) => return self.remove(ledger, part).await.map(Next::Part),
                 PartPlan::Send { edit } | PartPlan::SendAgain { edit } => edit,
             };
             let known = ledger.parts().get(part);
@@ -137,9 +171,8 @@ impl Work<'_, '_> {
                 ledger = self.settle(ledger.kept(part, self.event.revision, self.now())).await?;
                 continue;
             }
-            let closed = known.filter(|part| part.is_closed());
-            let replaces = closed.and_then(|part| part.message_ids().last()).cloned();
-            let named = self.event.edit_message_id.clone().filter(|_| part == 0 && closed.is_none());
+            let is_closed = known.is_some_and(|part| part.is_closed());
+            let named = self.event.edit_message_id.clone().filter(|_| part == 0 && !is_closed);
             let edit = edit.or(named);
             self.hold.for_a_call().await?;
             let began = self.now();
@@ -152,8 +185,9 @@ impl Work<'_, '_> {
             };
             let error = match self.call(part, edit.as_deref()).await {
                 Ok(message) => {
+                    self.shown_at = Some(began);
                     let confirmed = Box::pin(self.confirm(claimed, part, &message, edit.is_some())).await?;
-                    return self.remove(confirmed, part, replaces).await.map(Next::Part);
+                    return self.remove(confirmed, part).await.map(Next::Part);
                 }
                 Err(error) => error,
             };
@@ -193,52 +227,6 @@ impl Work<'_, '_> {
         Ok(current.taken_up(&self.event))
     }
 
-    /// Takes away the message `old`, which took no more edits and is replaced by now. If it stays, it is marked.
-    async fn remove(&mut self, ledger: Ledger, part: usize, old: Option<String>) -> Result<Ledger, Stop> {
-        let Some(old) = old else { return Ok(ledger) };
-        match self.delivery.channels.delete(&self.event, &old).await {
-            Ok(()) | Err(SendError::EditGone) => Ok(ledger),
-            Err(error) => {
-                let event_id = &self.event.event_id;
-                tracing::warn!(target: DELIVERY, event_id, part, %error, "an old message of event {event_id} stays");
-                self.settle(ledger.doubled(part, self.now())).await
-            }
-        }
-    }
-
-    /// Takes away the messages of a preview that was longer than the final. What cannot be taken away is marked.
-    async fn tidy(&mut self, mut ledger: Ledger) -> Result<Ledger, Stop> {
-        // What is not of a preview stays: an earlier version may have cut the same final into more parts.
-        let is_extra = |part: &LedgerPart| part.revision() < self.event.revision;
-        let parts = ledger.parts().iter().enumerate().skip(self.shown.len());
-        let extras: Vec<usize> = parts.filter(|(_, part)| is_extra(part)).map(|(index, _)| index).collect();
-        if extras.is_empty() {
-            return Ok(ledger);
-        }
-        for part in extras.into_iter().rev() {
-            let extra = &ledger.parts()[part];
-            let lost = extra.is_lost();
-            let Some(message) = extra.message_id().map(str::to_owned) else {
-                ledger = if lost {
-                    ledger.uncertain(part, "worker_lost", self.now())
-                } else {
-                    ledger.without(part, self.now())
-                };
-                continue;
-            };
-            self.hold.for_a_call().await?;
-            ledger = match self.delivery.channels.delete(&self.event, &message).await {
-                Ok(()) | Err(SendError::EditGone) => ledger.without(part, self.now()),
-                Err(error) => {
-                    let event_id = &self.event.event_id;
-                    tracing::warn!(target: DELIVERY, event_id, part, %error, "a rest of the preview of event {event_id} stays");
-                    ledger.uncertain(part, "not_taken_away", self.now())
-                }
-            };
-        }
-        self.settle(ledger).await
-    }
-
     /// Writes a result. If another worker wrote first and the record is still ours, what stands there counts.
     pub(super) async fn settle(&mut self, ledger: Ledger) -> Result<Ledger, Stop> {
         match self.write(ledger).await? {
@@ -250,23 +238,22 @@ impl Work<'_, '_> {
         }
     }
 
-    async fn finish(&self, ledger: &Ledger, was_gone: bool) -> Result<(), Stop> {
-        // Uncertain with an id: it stands, and may stand twice. What is left of a longer preview is no part of the answer.
+    async fn finish(&self, ledger: &Ledger) -> Result<(), Stop> {
+        // What is left of a longer preview is no part of the answer.
         let Some(missing) = (0..self.shown.len()).find(|part| !self.stands(ledger, *part)) else {
-            if was_gone && self.aside.is_none() {
-                self.delivery.store.clear_chat_gone(&self.chat, self.now()).await?;
+            if let Some(began) = self.shown_at.filter(|_| self.gone && self.aside.is_none()) {
+                self.delivery.store.clear_chat_gone(&self.chat, began).await?;
             }
             return Ok(());
         };
         let reason = ledger.parts().get(missing).and_then(|part| part.reason()).unwrap_or("uncertain");
-        self.delivery.give_up(&self.event, reason, self.hold.record).await
+        self.delivery.give_up(&self.event, reason, self.hold.record.body.clone(), self.hold.record.receive_count).await
     }
 
-    /// Whether a message is known to show this part of this event.
+    /// Whether a message is known to show this part of this event. Another one may stand beside it.
     pub(super) fn stands(&self, ledger: &Ledger, part: usize) -> bool {
-        let shown = matches!(state(ledger, part), Some(LedgerState::Sent | LedgerState::Uncertain));
-        let ours = |part: &LedgerPart| part.message_id().is_some() && part.revision() >= self.event.revision;
-        shown && ledger.parts().get(part).is_some_and(ours)
+        let is_ours = |part: &LedgerPart| part.known() == LedgerState::Sent && part.revision() >= self.event.revision;
+        ledger.parts().get(part).is_some_and(is_ours)
     }
 
     pub(super) fn plan(&self, ledger: &Ledger, part: usize) -> PartPlan {
@@ -279,6 +266,8 @@ impl Work<'_, '_> {
 
     pub(super) fn readdress(&mut self, chat_id: &str) {
         chat_id.clone_into(&mut self.event.chat_id);
+        // It names a message of the chat that this was.
+        self.event.edit_message_id = None;
         self.chat = self.event.chat();
     }
 

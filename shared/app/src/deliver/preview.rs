@@ -1,5 +1,6 @@
 //! Frames: a reply while it is written. Each may be dropped, so nothing about one is repeated, and none is given back; what
-//! goes wrong is written down where the final needs it.
+//! goes wrong is written down where the final needs it. One that waited long in the queue is dropped unread: newer ones are
+//! behind it, and so may be the final.
 //!
 //! One frame is at most one platform call: for the first part whose message does not show it yet. The frames after it do
 //! the rest, and the final does all of it.
@@ -8,19 +9,16 @@ use turnlock_channels::SendError;
 use turnlock_store::chats::ChatState;
 use turnlock_store::ledger::{Ledger, LedgerWrite, PartPlan};
 
-use super::parts::{Called, Work, chat_id};
+use super::parts::{Called, Work};
 use super::{Stop, rules, slots};
 
 impl Work<'_, '_> {
     /// Shows the frame, unless something later is known, the chat takes nothing now, or it would change nothing.
-    pub(super) async fn frame(&mut self, ledger: Ledger, mut chat: ChatState) -> Result<(), Stop> {
+    pub(super) async fn frame(&mut self, ledger: Ledger, chat: ChatState) -> Result<(), Stop> {
         if ledger.is_stale(self.event.revision) {
             return Ok(());
         }
-        if let Some(moved_to) = chat.alias.take() {
-            self.readdress(&chat_id(&moved_to));
-            chat = self.delivery.store.chat(&self.chat).await?.unwrap_or_default();
-        }
+        let (ledger, chat) = self.follow(ledger, chat).await?;
         let now = self.now();
         if chat.gone.is_some() || chat.blocked_until.max(chat.next_at) > now {
             return Ok(());
@@ -40,7 +38,14 @@ impl Work<'_, '_> {
         };
         match self.call(part, edit.as_deref()).await {
             Ok(message) => Box::pin(self.confirm(claimed, part, &message, edit.is_some())).await.map(|_| ()),
-            Err(error) => Box::pin(self.refused(claimed, part, error, &Called { began, edit })).await.map(|_| ()),
+            Err(error) => {
+                let fails = fails(&error);
+                let refused = Box::pin(self.refused(claimed, part, error, &Called { began, edit })).await.map(|_| ());
+                if fails {
+                    slots::pause(&self.delivery.store, &self.event, self.now()).await?;
+                }
+                refused
+            }
         }
     }
 
@@ -61,9 +66,15 @@ impl Work<'_, '_> {
     /// Shows that the turn is at work. It leaves nothing behind, so its errors mean nothing; but a chat that is to be left
     /// alone is.
     async fn typing(&mut self) -> Result<(), Stop> {
-        if let Err(SendError::RetryAfter(wait)) = self.delivery.channels.typing(&self.event).await {
-            self.leave_alone(wait, false).await?;
+        match self.delivery.channels.typing(&self.event).await {
+            Err(SendError::RetryAfter(wait)) => self.leave_alone(wait, false).await,
+            Err(error) if fails(&error) => Ok(slots::pause(&self.delivery.store, &self.event, self.now()).await?),
+            Ok(()) | Err(_) => Ok(()),
         }
-        Ok(())
     }
+}
+
+/// Whether the platform fails, rather than refuses.
+fn fails(error: &SendError) -> bool {
+    matches!(error, SendError::Transient(_) | SendError::Unknown(_))
 }

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use turnlock_channels::SendError;
-use turnlock_store::ledger::{Ledger, LedgerState, LedgerWrite, PartPlan};
+use turnlock_store::ledger::{Ledger, LedgerWrite, PartPlan};
 
-use super::parts::{Called, Next, Work, state};
+use super::parts::{Called, Next, Work};
 use super::{DELIVERY, LONGEST_BLOCK, Stop, growing, slots};
 
-/// How long the chat waits before a part whose answer was lost is sent once more: there is one such sending, and a platform
+/// How long the chat waits before a part whose answer was lost is sent once more: there is one such post, and a platform
 /// that fails does so for longer than a moment.
 const UNKNOWN_PAUSE: Duration = Duration::from_secs(10);
 /// The least limit that a part gets for being too long. A platform that takes less than this takes nothing.
@@ -64,8 +64,9 @@ impl Work<'_, '_> {
             SendError::ChatGone { .. } if self.aside.is_some() => self.end(ledger, part, "not_member").await,
             SendError::ChatGone { reason } => {
                 let reason = if reason.is_empty() { "gone" } else { reason.as_str() };
+                let ended = self.end(ledger, part, "chat_gone").await?;
                 self.delivery.store.mark_chat_gone(&self.chat, reason, call.began).await?;
-                self.end(ledger, part, "chat_gone").await
+                Ok(ended)
             }
             SendError::NoHandler => self.end(ledger, part, "no_handler").await,
             SendError::Rejected { code } => self.give_up_part(ledger, part, "rejected", &code).await,
@@ -112,10 +113,14 @@ impl Work<'_, '_> {
             return self.give_up_part(ledger, part, "moved", "").await;
         }
         self.moved = true;
+        // What was known was said of the old one.
+        self.gone = false;
         let from = self.chat.clone();
         self.readdress(to);
+        let next = self.here(ledger.postponed(part, "moved", self.now()));
+        let ledger = self.settle(next).await?;
         self.delivery.store.alias_chat(&from, &self.chat).await?;
-        self.settle(ledger.postponed(part, "moved", self.now())).await.map(Next::Again)
+        Ok(Next::Again(ledger))
     }
 
     /// Gives up one part that no repetition would show; the others may still be.
@@ -131,9 +136,8 @@ impl Work<'_, '_> {
     /// Gives up this part and those after it: no call for them can do better.
     async fn end(&mut self, ledger: Ledger, part: usize, reason: &str) -> Result<Next, Stop> {
         let now = self.now();
-        let ended = (part..self.shown.len()).fold(ledger, |ledger, part| match state(&ledger, part) {
-            Some(LedgerState::Sent) if self.stands(&ledger, part) => ledger,
-            _ => ledger.failed(part, reason, now),
+        let ended = (part..self.shown.len()).fold(ledger, |ledger, part| {
+            if self.stands(&ledger, part) { ledger } else { ledger.failed(part, reason, now) }
         });
         self.settle(ended).await.map(Next::End)
     }

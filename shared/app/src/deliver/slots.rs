@@ -16,6 +16,8 @@ use turnlock_store::{Store, StoreError};
 const INTERVAL: Duration = Duration::from_millis(1500);
 /// The same in a Telegram group: 15 of 20 messages a minute.
 const GROUP_INTERVAL: Duration = Duration::from_secs(4);
+/// How long a chat gets no frames after one that its platform did not take.
+const FAILING_PAUSE: Duration = Duration::from_secs(30);
 /// The method whose budget the chats of a workspace share.
 const SHARED: &str = "chat.update";
 
@@ -38,6 +40,17 @@ pub(super) fn budget(event: &OutboundEvent, is_edit: bool) -> Option<String> {
     let team = event.chat_id.rsplit_once('/').map(|(team, _)| team);
     let chat_id = team.map_or_else(|| SHARED.to_owned(), |team| format!("{team}/{SHARED}"));
     Some(OutboundEvent { chat_id, ..event.clone() }.chat())
+}
+
+/// How long after it was sent a frame still says something new: by then the next ones are waiting behind it. Where a
+/// platform is slow they are dropped, so that the final waits for two calls at most.
+pub(super) fn fresh_for(event: &OutboundEvent) -> Duration {
+    interval(event) * 2
+}
+
+/// Keeps frames out of a chat whose platform fails, or does not answer: each costs the final behind it the time of a call.
+pub(super) async fn pause(store: &Store, event: &OutboundEvent, now: Millis) -> Result<(), StoreError> {
+    store.hold_frames_until(&event.chat(), now + FAILING_PAUSE).await
 }
 
 fn interval(event: &OutboundEvent) -> Duration {

@@ -15,7 +15,7 @@ use turnlock_domain::ids::EventId;
 use turnlock_queue::{NewMessage, Queue};
 use turnlock_store::ledger::LedgerState;
 
-use crate::kit::{Answer, Kit, event, refuse, says};
+use crate::kit::{Answer, Kit, event, frame, refuse, says};
 
 async fn state(kit: &Kit, event: &str) -> Option<LedgerState> {
     kit.store.ledger(event).await.unwrap().map(|ledger| ledger.state())
@@ -190,28 +190,39 @@ async fn dl_sent_flag_lies() {
 #[tokio::test(start_paused = true)]
 async fn dl_flood_two_bubbles() {
     let kit = Kit::new().await;
-    kit.platform.show("5", 10, "Ans");
-    kit.platform.answers([refuse(429, "Too Many Requests: retry after 41", json!({ "retry_after": 41 }))]);
-    let mut last = says("e1.final", "Answer complete");
-    last.edit_message_id = Some("10".to_owned());
-    kit.send(&[&last]).await;
-    kit.drain(&kit.delivery()).await;
+    let delivery = kit.delivery();
+    kit.platform
+        .answers([Answer::Done, refuse(429, "Too Many Requests: retry after 41", json!({ "retry_after": 41 }))]);
+    kit.send(&[&frame(1, "Ans")]).await;
+    assert_eq!(kit.deliver(&delivery).await, 0);
+    kit.send(&[&says("e1.final", "Answer complete")]).await;
+    kit.drain(&delivery).await;
     assert_eq!(kit.platform.chat("5"), ["Answer complete"]);
-    assert_eq!(kit.platform.methods(), ["editMessageText", "editMessageText"]);
+    assert_eq!(kit.platform.methods(), ["sendMessage", "editMessageText", "editMessageText"]);
     let ledger = kit.store.ledger("e1.final").await.unwrap().unwrap();
-    assert_eq!(ledger.parts()[0].message_ids(), ["10"]);
+    assert_eq!(ledger.parts()[0].message_ids(), ["100"]);
 }
 
+/// An event may name the message that it replaces.
 #[tokio::test(start_paused = true)]
-async fn a_message_that_cannot_be_edited_is_posted_anew_once() {
-    let kit = Kit::new().await;
-    kit.platform.answers([refuse(400, "Bad Request: message to edit not found", json!({}))]);
-    let mut last = says("e1.final", "Answer");
-    last.edit_message_id = Some("10".to_owned());
-    kit.send(&[&last]).await;
-    assert_eq!(kit.deliver(&kit.delivery()).await, 0);
-    assert_eq!(kit.platform.methods(), ["editMessageText", "sendMessage"]);
-    assert_eq!(state(&kit, "e1.final").await, Some(LedgerState::Sent));
+async fn a_named_message_is_edited_and_one_that_cannot_be_is_posted_anew() {
+    for (answers, methods) in [
+        (vec![], vec!["editMessageText"]),
+        (
+            vec![refuse(400, "Bad Request: message to edit not found", json!({}))],
+            vec!["editMessageText", "sendMessage"],
+        ),
+    ] {
+        let kit = Kit::new().await;
+        kit.platform.show("5", 10, "Which one?");
+        kit.platform.answers(answers);
+        let mut last = says("e1.final", "Answer");
+        last.edit_message_id = Some("10".to_owned());
+        kit.send(&[&last]).await;
+        assert_eq!(kit.deliver(&kit.delivery()).await, 0);
+        assert_eq!(kit.platform.methods(), methods);
+        assert_eq!(state(&kit, "e1.final").await, Some(LedgerState::Sent));
+    }
 }
 
 /// Case dl-preview-id-lost, invariant 11: sent once more, and marked.
@@ -275,22 +286,87 @@ async fn tg_migrate_send() {
     assert_eq!(chats, ["-55", "-1001000000055", "-1001000000055"]);
 }
 
-/// Case tg-403-blocked: terminal, no retry; whoever writes again is answered again.
+/// Case tg-403-blocked: terminal, no retry; whoever writes again is answered again. Where a webhook's replies go, nobody
+/// has written, and a chat that is gone is not called.
 #[tokio::test(start_paused = true)]
 async fn tg_403_blocked() {
     let kit = Kit::new().await;
     let delivery = kit.delivery();
     kit.platform.answers([refuse(403, "Forbidden: bot was blocked by the user", json!({}))]);
-    let unasked = event(json!({ "event_id": "c1.final", "caused_by": null }));
-    kit.send(&[&says("e1.final", "one"), &unasked]).await;
-    assert_eq!(kit.deliver(&delivery).await, 0);
-    assert_eq!(kit.platform.methods().len(), 1, "what answers nobody is not even tried");
-    assert_eq!(reason(&kit, "c1.final").await.as_deref(), Some("chat_gone"));
+    let alert = |id: &str| event(json!({ "event_id": id, "channel": "webhook", "account": "alerts" }));
+    for id in ["a1.final", "a2.final", "a3.final"] {
+        kit.send(&[&alert(id)]).await;
+        assert_eq!(kit.deliver(&delivery).await, 0);
+        assert_eq!(reason(&kit, id).await.as_deref(), Some("chat_gone"));
+    }
+    assert_eq!(kit.platform.methods().len(), 1, "what answers nobody there is not even tried");
+    let gone = async || kit.store.chat("telegram:77").await.unwrap().unwrap().gone;
+    assert!(gone().await.is_some());
+    kit.send(&[&event(json!({ "event_id": "e2.final", "chat_id": "77" }))]).await;
+    assert_eq!((kit.deliver(&delivery).await, gone().await), (0, None));
+    kit.send(&[&alert("a4.final")]).await;
+    assert_eq!((kit.deliver(&delivery).await, kit.platform.chat("77").len()), (0, 2));
+}
+
+/// Who blocks us while a call runs that is carried out has blocked us all the same.
+#[tokio::test(start_paused = true)]
+async fn a_mark_that_is_newer_than_the_call_stays() {
+    let kit = Kit::new().await;
+    let delivery = kit.delivery();
+    kit.store.mark_chat_gone("telegram:5", "blocked", kit.clock.now_ms()).await.unwrap();
+    kit.platform.answers([Answer::DoneAfter(Duration::from_secs(5))]);
+    kit.send(&[&says("e1.final", "one")]).await;
+    let blocks = async {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        kit.store.mark_chat_gone("telegram:5", "blocked", kit.clock.now_ms()).await.unwrap();
+    };
+    assert_eq!(tokio::join!(kit.deliver(&delivery), blocks).0, 0);
     assert!(kit.store.chat("telegram:5").await.unwrap().unwrap().gone.is_some());
-    kit.send(&[&says("e2.final", "two")]).await;
-    assert_eq!(kit.deliver(&delivery).await, 0);
-    assert_eq!(kit.platform.chat("5"), ["two"]);
-    assert!(kit.store.chat("telegram:5").await.unwrap().unwrap().gone.is_none());
+}
+
+/// A supergroup counts its messages anew: what an id named in the old chat is somebody else's in the new one.
+#[tokio::test(start_paused = true)]
+async fn no_message_of_a_chat_that_moved_is_edited_or_deleted_in_the_new_one() {
+    const NEW: &str = "-1001000000055";
+    let moved = || {
+        refuse(
+            400,
+            "Bad Request: group chat was upgraded to a supergroup chat",
+            json!({ "migrate_to_chat_id": NEW.parse::<i64>().unwrap() }),
+        )
+    };
+    for known in [false, true] {
+        let kit = Kit::new().await;
+        let delivery = kit.delivery();
+        let of = |mut event: OutboundEvent| {
+            event.chat_id = "-55".to_owned();
+            event
+        };
+        let long = format!("{}\n\n{}", "a".repeat(4000), "b".repeat(4000));
+        for sequence in 1..=2 {
+            kit.send(&[&of(frame(sequence, &long))]).await;
+            assert_eq!(kit.deliver(&delivery).await, 0);
+            tokio::time::sleep(Duration::from_secs(5)).await;
+        }
+        assert_eq!(kit.platform.chat("-55").len(), 2);
+        kit.platform.show(NEW, 100, "theirs");
+        kit.platform.show(NEW, 101, "theirs too");
+        if known {
+            kit.store.alias_chat("telegram:-55", &format!("telegram:{NEW}")).await.unwrap();
+        } else {
+            kit.platform.answers([moved()]);
+        }
+        for _ in 0..2 {
+            kit.send(&[&of(says("e1.final", "Answer."))]).await;
+            assert_eq!(kit.deliver(&delivery).await, 0);
+            assert_eq!(kit.platform.chat(NEW), ["theirs", "theirs too", "Answer."]);
+            tokio::time::sleep(Duration::from_secs(400)).await;
+        }
+        let ledger = kit.store.ledger("e1.final").await.unwrap().unwrap();
+        assert_eq!(ledger.chat(), format!("telegram:{NEW}"));
+        assert_eq!(ledger.state(), LedgerState::Uncertain, "half a preview stands above it");
+        assert_eq!(kit.platform.methods().len(), if known { 3 } else { 4 });
+    }
 }
 
 /// Case sl-ok-false-200: only `ok: true` is a delivery; ratelimited waits, other errors are final.

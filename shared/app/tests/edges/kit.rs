@@ -148,6 +148,19 @@ impl Kit {
         self.outbound.receive(10).unwrap()
     }
 
+    /// Delivers what comes for so long, one record at a time, as every host does.
+    pub(crate) async fn deliver_one_by_one(&self, delivery: &Delivery, time: Duration) {
+        let until = Instant::now() + time;
+        while Instant::now() < until {
+            let batch = self.outbound.receive(1).unwrap();
+            let unfinished = delivery.handle(batch.clone(), invocation()).await;
+            for record in batch.iter().filter(|record| !unfinished.contains(&record.message_id)) {
+                self.outbound.delete(&record.receipt).unwrap();
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
     /// Delivers one batch and deletes what is done, as an event source mapping does; returns how many come again.
     pub(crate) async fn deliver(&self, delivery: &Delivery) -> usize {
         self.deliver_within(delivery, BATCH_TIME).await
@@ -268,7 +281,8 @@ pub(crate) struct Call {
 pub(crate) struct Platform {
     script: Mutex<VecDeque<Answer>>,
     calls: Mutex<Vec<Call>>,
-    shown: Mutex<BTreeMap<String, (String, String)>>,
+    /// By chat and message: every chat counts its own.
+    shown: Mutex<BTreeMap<(String, String), String>>,
 }
 
 impl Platform {
@@ -289,12 +303,12 @@ impl Platform {
     /// What the reader of `chat` sees, in order.
     pub(crate) fn chat(&self, chat: &str) -> Vec<String> {
         let shown = self.shown.lock().unwrap();
-        shown.values().filter(|(of, _)| of == chat).map(|(_, text)| text.clone()).collect()
+        shown.iter().filter(|((of, _), _)| of == chat).map(|(_, text)| text.clone()).collect()
     }
 
     /// Puts a message of ours into a chat.
     pub(crate) fn show(&self, chat: &str, message: i64, text: &str) {
-        self.shown.lock().unwrap().insert(key(message), (chat.to_owned(), text.to_owned()));
+        self.shown.lock().unwrap().insert((chat.to_owned(), key(message)), text.to_owned());
     }
 
     /// Carries a call out: the message's number.
@@ -307,11 +321,12 @@ impl Platform {
         let chat = if call.arguments.get("chat_id").is_some() { text("chat_id") } else { text("channel") };
         let known = call.arguments.get("message_id").or(call.arguments.get("ts"));
         let known = known.and_then(|id| id.as_i64().or_else(|| id.as_str()?.parse().ok()));
-        let message = known.unwrap_or_else(|| 100 + i64::try_from(shown.len()).unwrap());
+        let there = shown.keys().filter(|(of, _)| *of == chat).count();
+        let message = known.unwrap_or_else(|| 100 + i64::try_from(there).unwrap());
         match call.method.as_str() {
-            "deleteMessage" | "chat.delete" => drop(shown.remove(&key(message))),
+            "deleteMessage" | "chat.delete" => drop(shown.remove(&(chat, key(message)))),
             "sendChatAction" => {}
-            _ => drop(shown.insert(key(message), (chat, text("text")))),
+            _ => drop(shown.insert((chat, key(message)), text("text"))),
         }
         message
     }

@@ -102,8 +102,9 @@ async fn committed(kit: &Kit) {
     kit.store.put_marker(&draft).await.unwrap();
 }
 
-/// A worker freezes in the call for the last of `frames`; another one delivers the final; the first one wakes.
-async fn a_frame_comes_after_the_final(frames: &[OutboundEvent]) -> Kit {
+/// A worker freezes in the call for the last of `frames`; another one delivers the final; the first one wakes, and the
+/// platform answers its next calls with `answers`.
+async fn a_frame_comes_after_the_final(frames: &[OutboundEvent], answers: &[Answer]) -> Kit {
     let kit = Kit::new().await;
     let (first, second) = (kit.delivery(), kit.delivery());
     committed(&kit).await;
@@ -114,6 +115,7 @@ async fn a_frame_comes_after_the_final(frames: &[OutboundEvent]) -> Kit {
         sleep(Duration::from_secs(2)).await;
     }
     kit.platform.answers([Answer::DoneAfter(Duration::from_secs(300)), Answer::Done]);
+    kit.platform.answers(answers.iter().cloned());
     kit.send(&[last]).await;
     let late = async {
         let batch = kit.batch();
@@ -132,17 +134,56 @@ async fn a_frame_comes_after_the_final(frames: &[OutboundEvent]) -> Kit {
 /// Trace V11: a frozen worker edits the final's message back to half a text; it puts the committed final back.
 #[tokio::test(start_paused = true)]
 async fn v11_a_late_frames_edit_is_undone_by_whoever_made_it() {
-    let kit = a_frame_comes_after_the_final(&[frame(1, "ha"), frame(2, "half")]).await;
+    let kit = a_frame_comes_after_the_final(&[frame(1, "ha"), frame(2, "half")], &[]).await;
     assert_eq!(kit.platform.chat("5"), ["(stopped)"]);
     let edits = ["sendMessage", "editMessageText", "editMessageText", "editMessageText"];
     assert_eq!(kit.platform.methods(), edits);
     assert_eq!(kit.store.ledger("e1.final").await.unwrap().unwrap().state(), LedgerState::Sent);
 }
 
+/// The same, and the platform does not take the final back: the part is open, and the final is kept to be sent again.
+#[tokio::test(start_paused = true)]
+async fn v11_a_late_frame_that_cannot_be_undone_is_left_to_the_next_delivery() {
+    let frames = [frame(1, "ha"), frame(2, "half")];
+    let kit = a_frame_comes_after_the_final(&frames, &[Answer::Unreachable]).await;
+    assert_eq!(kit.platform.chat("5"), ["half"]);
+    assert_eq!(kit.store.ledger("e1.final").await.unwrap().unwrap().state(), LedgerState::Pending);
+    let dead = kit.store.dead_items(5).await.unwrap();
+    assert_eq!((dead.len(), dead[0].event_id.as_str(), dead[0].reason.as_str()), (1, "e1.final", "overwritten"));
+    let whole = kit.store.dead_item(&dead[0].event_id).await.unwrap().unwrap();
+    let last: OutboundEvent = serde_json::from_str(&whole.body).unwrap();
+    assert!(last.is_final && last.text() == "(stopped)");
+    sleep(Duration::from_secs(400)).await;
+    kit.send(&[&last]).await;
+    assert_eq!((kit.deliver(&kit.delivery()).await, kit.platform.chat("5")), (0, vec!["(stopped)".to_owned()]));
+    assert_eq!(kit.store.ledger("e1.final").await.unwrap().unwrap().state(), LedgerState::Sent);
+}
+
+/// An edit is repeated until its outcome is known, however often a worker dies in it: half a text is no final.
+#[tokio::test(start_paused = true)]
+async fn an_edit_that_workers_died_in_is_made_in_the_end() {
+    let kit = Kit::new().await;
+    kit.send(&[&frame(1, "half")]).await;
+    assert_eq!(kit.deliver(&kit.delivery()).await, 0);
+    kit.platform.answers(vec![Answer::DoneAfter(Duration::from_secs(10_000)); 3]);
+    kit.send(&[&says("e1.final", "Hello.")]).await;
+    for _ in 0..3 {
+        let batch = kit.batch();
+        assert_eq!(batch.len(), 1);
+        assert!(
+            tokio::time::timeout(Duration::from_secs(5), kit.delivery().handle(batch, invocation())).await.is_err()
+        );
+        sleep(Duration::from_secs(91)).await;
+    }
+    assert_eq!((kit.deliver(&kit.delivery()).await, kit.platform.chat("5")), (0, vec!["Hello.".to_owned()]));
+    let ledger = kit.store.ledger("e1.final").await.unwrap().unwrap();
+    assert_eq!((ledger.state(), ledger.parts()[0].resent()), (LedgerState::Sent, true));
+}
+
 /// Trace V11: a frozen worker posts a preview above the final; it takes it back, and with it the doubt.
 #[tokio::test(start_paused = true)]
 async fn v11_a_late_preview_is_taken_back() {
-    let kit = a_frame_comes_after_the_final(&[frame(1, "half")]).await;
+    let kit = a_frame_comes_after_the_final(&[frame(1, "half")], &[]).await;
     assert_eq!(kit.platform.chat("5"), ["(stopped)"]);
     assert_eq!(kit.platform.methods(), ["sendMessage", "sendMessage", "deleteMessage"]);
     assert_eq!(kit.store.ledger("e1.final").await.unwrap().unwrap().state(), LedgerState::Sent);

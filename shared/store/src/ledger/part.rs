@@ -37,9 +37,15 @@ pub struct LedgerPart {
     pub(super) resent: bool,
     #[serde(skip_serializing_if = "is_default")]
     pub(super) stray: bool,
+    /// How many more such messages there may be than that one.
+    #[serde(skip_serializing_if = "is_default")]
+    pub(super) more_strays: u32,
     /// Whether the newest of its messages takes no more edits.
     #[serde(skip_serializing_if = "is_default")]
     pub(super) closed: bool,
+    /// Whether messages before the newest may still stand: each took no more edits.
+    #[serde(skip_serializing_if = "is_default")]
+    pub(super) replaced: bool,
     /// A digest of the text that its message was last known to show; empty = unknown.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) digest: String,
@@ -70,7 +76,7 @@ impl LedgerPart {
     #[must_use]
     pub fn state(&self) -> LedgerState {
         match self.known() {
-            LedgerState::Sent if self.stray => LedgerState::Uncertain,
+            LedgerState::Sent if self.stray || self.replaced => LedgerState::Uncertain,
             state => state,
         }
     }
@@ -124,6 +130,27 @@ impl LedgerPart {
     #[must_use]
     pub fn stray(&self) -> bool {
         self.stray
+    }
+
+    /// The messages that its newest one replaced and that may still stand, oldest first.
+    #[must_use]
+    pub fn replaced(&self) -> &[String] {
+        match self.message_ids.split_last() {
+            Some((_, replaced)) if self.replaced && self.known() == LedgerState::Sent => replaced,
+            _ => &[],
+        }
+    }
+
+    /// Where `is_lost`, one more message of it may stand.
+    pub(super) fn doubt(&mut self, is_lost: bool) {
+        self.more_strays = self.more_strays.saturating_add(u32::from(is_lost && self.stray));
+        self.stray |= is_lost;
+    }
+
+    /// One message less may stand.
+    pub(super) fn resolve(&mut self) {
+        self.stray = self.more_strays > 0;
+        self.more_strays = self.more_strays.saturating_sub(1);
     }
 
     /// Whether its message is gone or takes no edits: what follows is a new message.

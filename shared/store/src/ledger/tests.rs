@@ -57,6 +57,44 @@ fn a_final_whose_answer_was_lost_is_sent_once_more_and_stays_marked() {
     assert!(sent.parts()[0].resent() && sent.state() == LedgerState::Uncertain);
 }
 
+/// An edit of a known message can be repeated without harm; half a text must not count as the final.
+#[test]
+fn an_edit_whose_answer_was_lost_is_repeated_until_its_outcome_is_known() {
+    let mut ledger = shown("half");
+    for _ in 0..4 {
+        ledger = ledger.sending(0, FINAL, NOW).uncertain(0, "answer_lost", NOW);
+        assert_eq!(ledger.plan(0, FINAL, true), PartPlan::SendAgain { edit: Some("10".to_owned()) });
+    }
+    assert_eq!(ledger.sending(0, FINAL, NOW).sent(0, "10", NOW).state(), LedgerState::Sent);
+}
+
+/// A supergroup counts its messages anew: what an id named in the old chat is somebody else's in the new one.
+#[test]
+fn in_another_chat_no_known_id_is_used() {
+    let shown = shown("half").sending(1, FINAL, NOW).sent(1, "11", NOW);
+    let moved = shown.moved("telegram:-1005", FINAL, NOW);
+    assert_eq!((moved.chat(), moved.plan(0, FINAL, true)), ("telegram:-1005", send("")));
+    assert_eq!(moved.plan(1, FINAL, true), PartPlan::Leave(LedgerState::Sent), "what stands is not repeated");
+    assert_eq!(moved.plan(0, NEXT_FRAME, false), PartPlan::Leave(LedgerState::Uncertain), "no more frames");
+    let last = moved.sending(0, FINAL, NOW).sent(0, "3", NOW);
+    assert_eq!((last.parts()[0].message_ids(), last.parts()[0].replaced().len()), (&["3".to_owned()][..], 0));
+    assert_eq!(last.state(), LedgerState::Uncertain, "half a preview stands above it");
+    let halved = last.limited(0, 2048, NOW);
+    assert_eq!((halved.plan(1, FINAL, true), halved.parts()[1].message_ids().len()), (send(""), 0));
+}
+
+/// Taking a message back resolves the doubt about it, not that about a preview, or another worker's post, lost before.
+#[test]
+fn only_its_own_doubt_goes_with_a_message_that_is_taken_back() {
+    let posts = |ledger: Ledger, times: usize| (0..times).fold(ledger, |ledger, _| ledger.sending(0, FINAL, NOW));
+    let resolved = |ledger: Ledger| ledger.sent(0, "11", NOW).resolved(0, NOW).state();
+    assert_eq!(resolved(posts(ledger(), 2)), LedgerState::Sent);
+    assert_eq!(resolved(posts(ledger(), 3)), LedgerState::Uncertain);
+    let preview = ledger().sending(0, FRAME, NOW);
+    assert_eq!(resolved(posts(preview.clone(), 1)), LedgerState::Sent);
+    assert_eq!(resolved(posts(preview, 2)), LedgerState::Uncertain);
+}
+
 #[test]
 fn a_frame_is_never_repeated_and_a_lost_preview_gets_no_more_frames() {
     let lost = ledger().sending(0, FRAME, NOW);
@@ -173,8 +211,11 @@ fn sl_edit_ghost() {
     assert!(lost.sending(0, FINAL, NOW).parts()[0].stray());
     let replaced = ledger.sending(0, FINAL, NOW).sent(0, "11", NOW);
     assert_eq!(replaced.parts()[0].message_ids(), ["10", "11"]);
-    assert_eq!((replaced.state(), replaced.parts()[0].message_id()), (LedgerState::Sent, Some("11")));
-    assert_eq!(replaced.doubled(0, NOW).state(), LedgerState::Uncertain, "the old one could not be taken away");
+    assert_eq!((replaced.state(), replaced.parts()[0].message_id()), (LedgerState::Uncertain, Some("11")));
+    assert_eq!(replaced.parts()[0].replaced(), ["10"], "a death here leaves it to the next delivery");
+    assert_eq!(replaced.clone().removed(0, NOW).state(), LedgerState::Sent);
+    let doubled = replaced.doubled(0, NOW);
+    assert_eq!((doubled.state(), doubled.parts()[0].replaced().len()), (LedgerState::Uncertain, 0), "it cannot be");
 }
 
 /// Cases tg-utf16-disputed and sl-too-long-limit: the part that was too long has a limit, and what comes after it changes.

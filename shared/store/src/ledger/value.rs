@@ -34,7 +34,8 @@ pub enum PartPlan {
         /// The platform message that shows an earlier revision.
         edit: Option<String>,
     },
-    /// Its outcome is unknown and it is a final's part: send it once more. It stays marked.
+    /// Its outcome is unknown and it is a final's part: send it once more, and an edit as often as it takes. It stays
+    /// marked.
     SendAgain {
         /// The platform message that it was to replace.
         edit: Option<String>,
@@ -169,7 +170,9 @@ impl Ledger {
             // A preview whose message nobody knows gets no more frames; the final is a new message then (trace V13).
             return if part.is_lost() && !is_final { PartPlan::Leave(part.state()) } else { PartPlan::Send { edit } };
         }
-        if unknown && is_final && !part.resent { PartPlan::SendAgain { edit } } else { PartPlan::Leave(part.state()) }
+        // An edit can be repeated without harm, so one that nobody knows of is repeated until its outcome is known.
+        let again = unknown && is_final && (!part.resent || edit.is_some());
+        if again { PartPlan::SendAgain { edit } } else { PartPlan::Leave(part.state()) }
     }
 
     /// The platform is about to be called for `part` at `revision`. An unknown outcome of the same revision becomes the
@@ -179,7 +182,7 @@ impl Ledger {
         self.revision = self.revision.max(revision);
         self.change(part, now, |part| {
             let unknown = part.is_open();
-            part.stray |= part.is_lost();
+            part.doubt(part.is_lost());
             if unknown {
                 part.digest.clear();
             }
@@ -245,12 +248,14 @@ impl Ledger {
         })
     }
 
-    /// The message of `part` is gone or takes no edits: the next call posts a new one.
+    /// The message of `part` is gone or takes no edits: the next call posts a new one. The old one may stand until it is
+    /// taken away ([`Ledger::removed`]).
     #[must_use]
     pub fn closed(self, part: usize, now: Millis) -> Self {
         self.change(part, now, |part| {
             part.state = LedgerState::Pending;
             part.closed = true;
+            part.replaced = !part.message_ids.is_empty();
             part.digest.clear();
             part.reason = Some("edit_gone".to_owned());
         })
@@ -262,6 +267,11 @@ impl Ledger {
     pub fn limited(mut self, part: usize, limit: usize, now: Millis) -> Self {
         for later in self.parts.iter_mut().skip(part + 1).filter(|later| later.known() == LedgerState::Sent) {
             later.revision = Revision::default();
+            if later.closed {
+                // It stands in the chat that this one was, where nothing is replaced.
+                later.message_ids.clear();
+                later.doubt(true);
+            }
         }
         self.change(part, now, |part| {
             part.state = LedgerState::Pending;
@@ -270,10 +280,47 @@ impl Ledger {
         })
     }
 
-    /// `part` stands beside the others and could not be taken away.
+    /// A message of `part` stands beside the one that counts and cannot be taken away.
     #[must_use]
     pub fn doubled(self, part: usize, now: Millis) -> Self {
-        self.change(part, now, |part| part.stray = true)
+        self.change(part, now, |part| {
+            part.doubt(true);
+            part.replaced = false;
+        })
+    }
+
+    /// The messages that the newest one of `part` replaced are taken away.
+    #[must_use]
+    pub fn removed(self, part: usize, now: Millis) -> Self {
+        self.change(part, now, |part| part.replaced = false)
+    }
+
+    /// A late frame stands in the message of `part`, over the final that it showed: to be sent again.
+    #[must_use]
+    pub fn overwritten(self, part: usize, now: Millis) -> Self {
+        self.doubted(part, now).postponed(part, "overwritten", now)
+    }
+
+    /// The chat is `chat` from now on. Message ids count anew there, so those of the old chat name nothing any more: what
+    /// shows `revision` stays as it stands, everything else is a new message and what was shown of it stays above.
+    #[must_use]
+    pub fn moved(mut self, chat: &str, revision: Revision, now: Millis) -> Self {
+        for part in self.parts.iter_mut().filter(|part| !part.message_ids.is_empty()) {
+            if part.known() == LedgerState::Sent && part.revision >= revision {
+                part.message_ids.drain(..part.message_ids.len() - 1);
+                part.closed = true;
+                part.doubt(part.replaced);
+            } else {
+                part.message_ids.clear();
+                part.closed = false;
+                part.doubt(true);
+                part.digest.clear();
+            }
+            part.replaced = false;
+        }
+        chat.clone_into(&mut self.chat);
+        self.at = now;
+        self
     }
 
     /// `part` of a longer preview is not needed any more, and is taken away.
@@ -294,7 +341,7 @@ impl Ledger {
             return None;
         }
         for part in self.parts.iter_mut().filter(|part| given_up(part)) {
-            part.stray |= part.is_lost();
+            part.doubt(part.is_lost());
             part.state = LedgerState::Pending;
             part.resent = false;
             part.attempts = 0;
@@ -310,10 +357,10 @@ impl Ledger {
         self.settle(part, LedgerState::Uncertain, reason.into(), now)
     }
 
-    /// The message of `part` whose answer was lost has been found and taken back: nothing of it stands twice.
+    /// A message of `part` whose answer was lost has been found and taken back: that doubt is gone, any other one stays.
     #[must_use]
     pub fn resolved(self, part: usize, now: Millis) -> Self {
-        self.change(part, now, |part| part.stray = false)
+        self.change(part, now, LedgerPart::resolve)
     }
 
     /// The platform refused `part` for good.
