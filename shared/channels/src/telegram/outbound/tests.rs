@@ -281,6 +281,16 @@ fn the_time_of_a_long_text_grows_with_its_length() {
         "<a",
         "\n> ",
         "[a]: b\n",
+        "**a：**b",
+        "**",
+        "://",
+        "https://x.example/_a_(",
+        "\\[a\\)",
+        "a\\_b",
+        "5 *a ",
+        "[b ",
+        "- 1. ",
+        "a\nb\n---\n",
     ];
     let render = |text: &str| {
         for is_final in [true, false] {
