@@ -1,6 +1,7 @@
 //! What delivery knows of a chat: when its next frame may be shown, how long the platform wants to be left alone, whether
-//! the chat is gone for us, and where it moved to. One item a chat, kept for as long as the chat may come back; and one of
-//! the same kind for a budget that several chats share.
+//! the chat is gone for us, and where it moved to. One item a chat, and one of the same kind for a budget that several chats
+//! share. One that says where a chat went, or that it is gone, is kept for as long as the chat may come back; any other
+//! ends some days after the last frame.
 //!
 //! Delivery handles a chat's events in order, so two workers meet here only when one was replaced: the slot is then the
 //! one's that took it. A refusal that arrives after the person came back does not undo the return: both are compared by
@@ -13,9 +14,9 @@ use serde::{Deserialize, Serialize};
 use turnlock_domain::time::Millis;
 
 use crate::error::StoreError;
-use crate::item::{from_item, ms, s};
+use crate::item::{from_item, ms, n, s};
 use crate::request::Conditional;
-use crate::{Store, keys};
+use crate::{CHAT_LIFETIME, Store, keys, write};
 
 /// A chat as delivery knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -46,6 +47,12 @@ pub enum Slot {
     Gone(String),
 }
 
+/// The platform may be called for a frame.
+const FREE: &str = "(attribute_not_exists(next_at) OR next_at <= :now) AND attribute_not_exists(gone) \
+                    AND (attribute_not_exists(blocked_until) OR blocked_until <= :now)";
+/// Nothing is known of the chat that has to stay known.
+const PASSING: &str = " AND attribute_not_exists(alias) AND attribute_not_exists(former)";
+
 impl Store {
     /// What is known of `chat` (as `OutboundEvent::chat` names it).
     ///
@@ -53,7 +60,8 @@ impl Store {
     /// [`StoreError`].
     pub async fn chat(&self, chat: &str) -> Result<Option<ChatState>, StoreError> {
         let (pk, sk) = keys::chat(chat);
-        self.get(self.get_item(pk, sk)).await?.map(|item| from_item("chat", item)).transpose()
+        let item = self.get(self.get_item(pk, sk)).await?;
+        write::live(item, self.clock().now_ms()).map(|item| from_item("chat", item)).transpose()
     }
 
     /// Takes the right to show one frame in `chat` now; the next slot is `interval` later.
@@ -62,20 +70,25 @@ impl Store {
     /// [`StoreError`]; a slot that was taken by a lost request passes by itself.
     pub async fn reserve_slot(&self, chat: &str, now: Millis, interval: Duration) -> Result<Slot, StoreError> {
         let name = self.write_name();
-        let (pk, sk) = keys::chat(chat);
-        let request = self
-            .update_item(pk, sk)
-            .update_expression("SET next_at = :next, slot = :slot")
-            .condition_expression(
-                "(attribute_not_exists(next_at) OR next_at <= :now) AND attribute_not_exists(gone) \
-                 AND (attribute_not_exists(blocked_until) OR blocked_until <= :now)",
-            )
-            .expression_attribute_values(":next", ms(now + interval))
-            .expression_attribute_values(":now", ms(now))
-            .expression_attribute_values(":slot", s(&name))
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+        let reserve = |set: &str, condition: &str| {
+            let (pk, sk) = keys::chat(chat);
+            self.update_item(pk, sk)
+                .update_expression(format!("SET next_at = :next, slot = :slot{set}"))
+                .condition_expression(format!("{FREE}{condition}"))
+                .expression_attribute_values(":next", ms(now + interval))
+                .expression_attribute_values(":now", ms(now))
+                .expression_attribute_values(":slot", s(&name))
+                .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+        };
+        let ends = format!(", {} = :ends", keys::TTL);
+        let request = reserve(&ends, PASSING).expression_attribute_values(":ends", n(now.ttl(CHAT_LIFETIME).0));
         let Conditional::Failed(old) = self.update(request).await? else { return Ok(Slot::Free) };
-        let old: ChatState = from_item("chat", old.unwrap_or_default())?;
+        let mut old: ChatState = from_item("chat", old.unwrap_or_default())?;
+        if old.alias.is_some() || old.former.is_some() {
+            // Where a chat went is not forgotten.
+            let Conditional::Failed(last) = self.update(reserve("", "")).await? else { return Ok(Slot::Free) };
+            old = from_item("chat", last.unwrap_or_default())?;
+        }
         Ok(match old.gone {
             _ if old.slot.as_deref() == Some(&name) => Slot::Free,
             Some(reason) => Slot::Gone(reason),
@@ -120,7 +133,7 @@ impl Store {
         let (pk, sk) = keys::chat(chat);
         let request = self
             .update_item(pk, sk)
-            .update_expression("SET gone = :reason, gone_at = :at")
+            .update_expression(format!("SET gone = :reason, gone_at = :at REMOVE {}", keys::TTL))
             .condition_expression(
                 "(attribute_not_exists(back_at) OR back_at < :at) AND (attribute_not_exists(gone_at) OR gone_at <= :at)",
             )
@@ -154,11 +167,12 @@ impl Store {
         if from == to {
             return Ok(());
         }
-        let note = |chat, expression, other| {
+        let note = |chat, field, other| {
             let (pk, sk) = keys::chat(chat);
+            let expression = format!("SET {field} = :other REMOVE {}", keys::TTL);
             let request = self.update_item(pk, sk).update_expression(expression);
             self.update(request.expression_attribute_values(":other", s(other)))
         };
-        tokio::try_join!(note(from, "SET alias = :other", to), note(to, "SET former = :other", from)).map(|_| ())
+        tokio::try_join!(note(from, "alias", to), note(to, "former", from)).map(|_| ())
     }
 }

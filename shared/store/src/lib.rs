@@ -65,6 +65,8 @@ pub use error::StoreError;
 pub const MARKER_LIFETIME: std::time::Duration = std::time::Duration::from_secs(35 * 24 * 3600);
 /// How long ledgers and job claims live: longer than markers, so that a late relay is still recognised.
 pub const LEDGER_LIFETIME: std::time::Duration = std::time::Duration::from_secs(40 * 24 * 3600);
+/// How long a chat that only ever got frames is kept after the last one: longer than anything known of it matters.
+const CHAT_LIFETIME: std::time::Duration = std::time::Duration::from_secs(7 * 24 * 3600);
 /// How long one sending of a request may take on AWS.
 const ATTEMPT_WITHIN: std::time::Duration = std::time::Duration::from_secs(3);
 /// The layout of the items this code writes. Items of later layouts are read as far as this version knows them.

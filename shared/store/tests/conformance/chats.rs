@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use turnlock_store::chats::Slot;
+use turnlock_store::keys;
 
 use crate::bench::{Bench, NOW};
 
@@ -13,6 +14,27 @@ async fn a_slot_is_taken_once() {
     assert_eq!(bench.other.reserve_slot("c", NOW, SECOND).await.unwrap(), Slot::Wait(NOW + SECOND));
     assert_eq!(bench.other.reserve_slot("c", NOW + SECOND, SECOND).await.unwrap(), Slot::Free);
     assert_eq!(bench.other.reserve_slot("d", NOW, SECOND).await.unwrap(), Slot::Free, "chats are apart");
+}
+
+/// A chat that only ever got frames ends some days after the last; a mark, and where a chat went, stay.
+#[tokio::test(start_paused = true)]
+async fn what_only_frames_left_ends() {
+    let bench = Bench::new().await;
+    let ends = async |chat: &str| bench.item(keys::chat(chat)).await.unwrap().get(keys::TTL).is_some();
+    for chat in ["frames", "gone", "moved"] {
+        assert_eq!(bench.store.reserve_slot(chat, NOW, SECOND).await.unwrap(), Slot::Free);
+        assert!(ends(chat).await);
+    }
+    bench.store.mark_chat_gone("gone", "blocked", NOW).await.unwrap();
+    bench.store.alias_chat("moved", "there").await.unwrap();
+    for chat in ["moved", "there"] {
+        assert_eq!(bench.store.reserve_slot(chat, NOW + 2 * SECOND, SECOND).await.unwrap(), Slot::Free);
+        assert!(!ends(chat).await);
+    }
+    assert!(!ends("gone").await);
+    tokio::time::advance(8 * 24 * 3600 * SECOND).await;
+    assert_eq!(bench.store.chat("frames").await.unwrap(), None);
+    assert!(bench.store.chat("gone").await.unwrap().unwrap().gone.is_some());
 }
 
 #[tokio::test]
