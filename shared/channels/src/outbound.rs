@@ -46,7 +46,7 @@ pub enum SendError {
         /// The new chat id.
         to: String,
     },
-    /// The part is longer than the platform takes, in spite of our own cut. It is given up.
+    /// The part is longer than the platform takes, in spite of our own cut. Cut it, and it alone, shorter.
     #[error("the part is too long")]
     TooLong,
     /// The thread is gone, the chat is not. Send once more to the same chat without the thread; never anywhere else.
