@@ -1,5 +1,7 @@
 //! `slack_sdk`: its signatures are ours, and it takes what is sent.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use secrecy::SecretString;
 use serde_json::{Value, json};
@@ -18,6 +20,20 @@ const BODIES: [&str; 4] = [
     r#"{"text":"\ud83d\ude00 \u0000"}"#,
     "",
 ];
+
+/// The methods that an app of ours calls for messages; files and deletions have tests of their own.
+const METHODS: [&str; 3] = ["chat.postEphemeral", "chat.postMessage", "chat.update"];
+
+/// A press of a button under a message of ours.
+const PRESS: &str = include_str!("../../shared/channels/src/slack/fixtures/block_actions.form");
+
+fn press() -> Value {
+    json!({ "deliver": {
+        "route": "/slack/main",
+        "headers": { "content-type": "application/x-www-form-urlencoded" },
+        "body_text": PRESS.trim_end(),
+    } })
+}
 
 fn event(ts: &str, text: &str) -> Value {
     let event = json!({ "type": "app_mention", "channel": "C0CHAN", "user": "U0USER", "ts": ts, "text": text });
@@ -61,9 +77,13 @@ fn slack_sdk_signs_and_takes_what_is_sent() {
         json!({ "run": true }),
         event("1767603600.000300", "<@U0BOT> /status"),
         json!({ "run": true }),
+        press(),
+        json!({ "run": true }),
     ]);
     let calls = calls(&played, "slack");
     let verdict = peer.ask(&json!(calls));
     assert_eq!(verdict["refused"], json!([]));
-    assert!(verdict["checked"].as_u64() >= Some(5), "{verdict}");
+    assert_eq!(verdict["checked"], calls.len());
+    let methods: BTreeSet<&str> = calls.iter().filter_map(|call| call["method"].as_str()).collect();
+    assert_eq!(methods, METHODS.into(), "what the library was asked about");
 }
