@@ -157,6 +157,27 @@ fn an_album_that_comes_slowly_is_waited_for() {
     assert_eq!(output["events"][0]["attempts"], json!(1));
 }
 
+/// Receives that only gathered the album are no outage: a table that is away for a moment delays it for a moment.
+#[test]
+fn one_error_of_the_table_delays_an_album_for_seconds() {
+    let parts = (1..=10).flat_map(|n| [deliver(1_000_001, n, ""), advance(1.2)]);
+    let error = [
+        json!({ "fault": { "store": "*", "error": "unreachable", "for": 1 } }),
+        advance(20.0),
+        json!({ "expect": { "/chats/telegram:main:1000001/messages/#": 1 } }),
+    ];
+    let output = played(&[&parts.collect::<Vec<_>>()[..], &error].concat());
+    assert_eq!(asked(&output).iter().map(Vec::len).collect::<Vec<_>>(), [10]);
+}
+
+/// A table that is away for long gives up no album either.
+#[test]
+fn an_outage_of_the_table_gives_up_no_album() {
+    let outage = json!({ "fault": { "store": "*", "error": "unreachable", "for": 900 } });
+    let output = played(&[deliver(1_000_001, 1, ""), outage, json!({ "run": true })]);
+    assert_eq!(asked(&output).iter().map(Vec::len).collect::<Vec<_>>(), [1]);
+}
+
 /// More than any platform sends: what has no room is a message of its own.
 #[test]
 fn what_an_album_has_no_room_for_is_not_lost() {

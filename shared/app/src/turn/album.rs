@@ -15,10 +15,8 @@ use super::{Agent, Handled, Receive};
 /// How long nothing must have come.
 const QUIET: Duration = Duration::from_millis(1500);
 
-/// How often an album's record is received for nothing: once for every part that comes meanwhile. There may be no head
-/// yet to note that on.
-pub(super) const MOST_RECEIVES: u32 = 20;
-const _: () = assert!(MAX_PARTS == MOST_RECEIVES as usize);
+/// How long after its first part an album may still be gathered. Until then receives say nothing about deaths or outages.
+pub(super) const LONGEST: Duration = QUIET.saturating_mul(MAX_PARTS as u32);
 
 impl Agent {
     /// Puts the album's parts into the event, or hands the record back because more may come.
@@ -27,7 +25,11 @@ impl Agent {
         // What was given up waits for nothing.
         let quiet = if receive.dead_letter { Duration::ZERO } else { QUIET };
         match self.store.close_album(album, quiet, self.store.clock().now_ms()).await? {
-            Closed::Whole(parts) => receive.envelope.event.content = content(parts),
+            Closed::Whole(parts) => {
+                // It was received for nothing once for every part that came meanwhile.
+                receive.gathering = u32::try_from(parts.len()).unwrap_or(u32::MAX);
+                receive.envelope.event.content = content(parts);
+            }
             Closed::NotQuiet(after) => return Ok(Some(self.back(receive, after).await)),
             // Its time is over; the part that made the event is in the event.
             Closed::Unknown => {}

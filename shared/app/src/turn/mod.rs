@@ -56,6 +56,8 @@ const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
 
 /// How long a message sleeps while the table cannot be reached, after the first few tries.
 const OUTAGE_BACKOFF: Duration = Duration::from_secs(300);
+/// The same while an album may still be gathered.
+const GATHERING_BACKOFF: Duration = Duration::from_secs(8);
 
 /// The agent function: what it needs to take a turn.
 pub struct Agent {
@@ -98,6 +100,8 @@ struct Receive<'a> {
     session: SessionKey,
     deadline: Instant,
     dead_letter: bool,
+    /// How many receives may have gathered an album and nothing else.
+    gathering: u32,
 }
 
 /// Why a turn came to no commit.
@@ -121,7 +125,8 @@ impl Agent {
             return dead_letter::give_up(&*self.dead_letters, (&*self.inbound, dead_letter::INBOUND), record).await;
         };
         let session = envelope.event.session_key();
-        self.receive(Receive { record, queue: &*self.inbound, envelope, session, deadline, dead_letter: false }).await
+        let queue = &*self.inbound;
+        self.receive(Receive { record, queue, envelope, session, deadline, dead_letter: false, gathering: 0 }).await
     }
 
     async fn receive(&self, mut receive: Receive<'_>) -> Handled {
@@ -165,8 +170,8 @@ impl Agent {
     /// Receives that nothing accounts for: workers that died before they could note anything.
     fn unaccounted(&self, receive: &Receive<'_>, head: &Head) -> bool {
         let noted = head.noted(&receive.envelope.event.event_id);
-        let waited = if receive.envelope.album { album::MOST_RECEIVES } else { 0 };
-        !receive.dead_letter && receive.record.receive_count > noted.saturating_add(UNNOTED_RECEIVES + waited)
+        let known = noted.saturating_add(UNNOTED_RECEIVES).saturating_add(receive.gathering);
+        !receive.dead_letter && receive.record.receive_count > known
     }
 
     async fn too_many_receives(&self, receive: &Receive<'_>, lock: Option<&Lock>) -> Handled {
@@ -200,9 +205,13 @@ impl Agent {
         let event_id = &receive.envelope.event.event_id;
         tracing::warn!(%event_id, session = %receive.session, cause = chain(error), "a turn was handed back before it began");
         // Nothing can be noted while the table is away: few receives are spent on an outage, else an innocent message
-        // would be taken for one that kills its workers.
-        let wait =
-            if receive.record.receive_count > 5 { OUTAGE_BACKOFF } else { backoff(receive.record.receive_count) };
+        // would be taken for one that kills its workers. Those of an album that is being gathered were not.
+        let age = self.store.clock().now_ms().since(receive.envelope.accepted_at);
+        let wait = match receive.record.receive_count {
+            times @ 0..=5 => backoff(times),
+            _ if receive.envelope.album && age < album::LONGEST => GATHERING_BACKOFF,
+            _ => OUTAGE_BACKOFF,
+        };
         self.back(receive, wait).await
     }
 
@@ -438,7 +447,7 @@ impl Agent {
         let Some(envelope) = parse(record) else { return Settled::NoEvent };
         let session = envelope.event.session_key();
         let event_id = envelope.event.event_id.clone();
-        let receive = Receive { record, queue, envelope, session, deadline, dead_letter: true };
+        let receive = Receive { record, queue, envelope, session, deadline, dead_letter: true, gathering: 0 };
         match self.receive(receive).await {
             Handled::Done => Settled::Done(event_id),
             Handled::GivenBack(after) => Settled::GivenBack(after),
