@@ -223,8 +223,9 @@ fn invariant_6_a_stop_reaches_a_stream_and_nothing_later() {
 }
 
 /// What a streamed turn costs beside a plain one, on Telegram: each frame is a message to send and to hide, a read of the
-/// chat and of the ledger, its slot, a write before and after the call, and the copy that API clients can read; a stream
-/// looks for a stop every two seconds. On Slack an edit is a write more, and the final's is a read more.
+/// chat and of the ledger, its slot, a write before and after the call, and in one process the copy that API clients can
+/// read (on AWS there is none); a stream looks for a stop every two seconds. On Slack an edit is a write more, and the
+/// final's is a read more.
 #[test]
 fn what_a_streamed_turn_costs() {
     let cost = |output: &Value, port: &str| output["requests"][port]["by_operation"].clone();
@@ -242,6 +243,21 @@ fn what_a_streamed_turn_costs() {
     assert_eq!(cost(&streamed, "store"), store);
     assert_eq!(cost(&streamed, "queue"), json!({"send": 2 + frames, "set_visibility": 2 + frames, "waiting": 1}));
     assert_eq!(cost(&streamed, "platform"), json!({"sendMessage": 1, "editMessageText": 2}));
+}
+
+/// What a turn without a text costs beside a plain one, on Telegram: each sign of work is a message to send and to hide, a
+/// read of the chat and of the ledger (a sign that comes behind its final would show somebody typing who is not) and a call.
+/// Nothing is written; a stream looks for a stop every two seconds.
+#[test]
+fn what_a_sign_of_work_costs() {
+    let cost = |output: &Value, port: &str| output["requests"][port]["by_operation"].clone();
+    let slow = played(&[json!({"model": {"chunks": [{"wait": 11}, "done."]}}), say("think")]);
+    let (signs, looks) = (3, 5);
+    let store = json!({"BatchGetItem": 1, "GetItem": 2 + 2 * signs + looks, "PutItem": 2, "Query": 1,
+        "TransactWriteItems": 1, "UpdateItem": 3});
+    assert_eq!(cost(&slow, "store"), store);
+    assert_eq!(cost(&slow, "queue"), json!({"send": 2 + signs, "set_visibility": 2 + signs, "waiting": 1}));
+    assert_eq!(cost(&slow, "platform"), json!({"sendChatAction": signs, "sendMessage": 1}));
 }
 
 #[test]
