@@ -157,7 +157,6 @@ base_url = "{outside}/model"
 bot_token = "env:TELEGRAM_BOT_TOKEN"
 secret_token = "env:TELEGRAM_SECRET_TOKEN"
 username = "echo_bot"
-stream = false
 base_url = "{outside}/telegram"
 allow = ["*"]
 

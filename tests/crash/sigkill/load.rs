@@ -70,6 +70,8 @@ pub(super) enum Kind {
     Plain,
     /// In pieces, over some time.
     Slow,
+    /// In pieces, over so long a time that a chat is shown a preview.
+    Long,
     /// After the call of a tool.
     Tool,
 }
@@ -79,15 +81,16 @@ impl Kind {
     pub(super) fn of(text: &str) -> Self {
         match text.rsplit(' ').next() {
             Some("slowly") => Self::Slow,
+            Some("long") => Self::Long,
             Some("tool") => Self::Tool,
             _ => Self::Plain,
         }
     }
 }
 
-/// The one right reply to a text. Every text is another one.
+/// The one right reply to a text. Every text is another one, and so is the beginning of every reply.
 pub(super) fn reply(text: &str) -> String {
-    format!("This is the reply to: {text}")
+    format!("{text} was said, and this is the reply")
 }
 
 impl World {
@@ -147,7 +150,7 @@ impl Person {
 
     /// Writes one message that is accepted in the end.
     async fn say(&mut self, world: &World) {
-        let kind = self.rng.choice(["plainly", "plainly", "plainly", "slowly", "tool"]).unwrap();
+        let kind = self.rng.choice(["plainly", "plainly", "plainly", "slowly", "long", "tool"]).unwrap();
         let waits = self.rng.u8(0..100) < WAITING;
         let times = self.rng.u8(0..100);
         let said = self.next(kind);

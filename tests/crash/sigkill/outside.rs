@@ -25,10 +25,15 @@ use super::load::{self, Kind};
 
 /// The longest pause before an answer, and between the pieces of a slow one.
 const LONGEST_PAUSE_MS: u64 = 60;
+/// Telegram's word for an edit that changes nothing.
+const NOT_MODIFIED: &str = "Bad Request: message is not modified: specified new message content and reply markup are \
+    exactly the same as a current content and reply markup of the message";
 /// What stands in place of a chunk at the end of an answer.
 const DONE: &str = "[DONE]";
-/// How many pieces a slow answer comes in.
+/// How many pieces a slow answer comes in. The first one names its message.
 const PIECES: usize = 5;
+/// The pause between the pieces of an answer that takes long enough for a preview.
+const LONG_PAUSE: Duration = Duration::from_millis(250);
 
 /// The servers, and what was asked of them.
 pub(super) struct Outside {
@@ -56,6 +61,8 @@ pub(super) struct Shown {
     pub(super) id: String,
     /// Its text.
     pub(super) text: String,
+    /// Whether it was edited.
+    pub(super) edited: bool,
 }
 
 impl Outside {
@@ -118,8 +125,10 @@ async fn answer(State(outside): State<Arc<Outside>>, request: Request) -> Respon
     let start = start.parse().unwrap_or_default();
     if rest == format!("telegram/bot{}/sendMessage", load::BOT_TOKEN) {
         outside.show(start, &body).await
+    } else if rest == format!("telegram/bot{}/editMessageText", load::BOT_TOKEN) {
+        outside.edit(start, &body).await
     } else if rest == format!("telegram/bot{}/sendChatAction", load::BOT_TOKEN) {
-        // A turn that takes more than a second on a busy machine.
+        // A turn that has no text after a second.
         Json(json!({ "ok": true, "result": true })).into_response()
     } else if rest == "model/chat/completions" {
         outside.think(start, &body)
@@ -137,9 +146,34 @@ impl Outside {
         let id = {
             let shown = &mut self.seen.lock().unwrap().shown;
             let id = shown.len() + 1;
-            shown.push(Shown { start, chat, id: id.to_string(), text: text.to_owned() });
+            shown.push(Shown { start, chat, id: id.to_string(), text: text.to_owned(), edited: false });
             id
         };
+        self.shown((id as u64, chat, text)).await
+    }
+
+    /// Telegram's `editMessageText`. As for `show`, the message shows it at once.
+    async fn edit(&self, start: u32, body: &Value) -> Response {
+        let message = (body["message_id"].as_u64(), body["chat_id"].as_i64(), body["text"].as_str());
+        let (Some(id), Some(chat), Some(text)) = message else {
+            return self.problem(format!("start {start} edited {body}"));
+        };
+        let modified = {
+            let shown = &mut self.seen.lock().unwrap().shown;
+            let found = shown.iter_mut().find(|shown| shown.chat == chat && shown.id == id.to_string());
+            found.map(|shown| {
+                shown.edited = true;
+                std::mem::replace(&mut shown.text, text.to_owned()) != text
+            })
+        };
+        match modified {
+            Some(true) => self.shown((id, chat, text)).await,
+            Some(false) => refused(NOT_MODIFIED),
+            None => self.problem(format!("start {start} edited what is not there: {body}")),
+        }
+    }
+
+    async fn shown(&self, (id, chat, text): (u64, i64, &str)) -> Response {
         sleep(self.pause()).await;
         Json(json!({ "ok": true, "result": { "message_id": id, "chat": { "id": chat }, "text": text } }))
             .into_response()
@@ -164,33 +198,47 @@ impl Outside {
         match Kind::of(text) {
             Kind::Tool if last == "user" => self.streamed(call(&text.replace(' ', "_"), "current_time", &json!({}))),
             Kind::Plain | Kind::Tool => self.streamed(said(vec![(self.pause() / 6, reply)])),
-            Kind::Slow => {
+            kind @ (Kind::Slow | Kind::Long) => {
                 let size = reply.len().div_ceil(PIECES);
                 let pieces = reply.as_bytes().chunks(size).map(|piece| String::from_utf8_lossy(piece).into_owned());
-                self.streamed(said(pieces.map(|piece| (self.pause(), piece)).collect()))
+                let pause = || if kind == Kind::Long { LONG_PAUSE } else { self.pause() };
+                self.streamed(said(pieces.map(|piece| (pause(), piece)).collect()))
             }
         }
     }
 }
 
 impl Outside {
-    /// Server-sent events of one answer.
-    fn streamed(&self, choices: Vec<(Duration, Value)>) -> Response {
-        let chunks = choices.into_iter().map(|(pause, choice)| (pause, json!({ "choices": [choice] }).to_string()));
-        let chunks = chunks.chain([(Duration::ZERO, DONE.to_owned())]);
+    /// Server-sent events of one answer. What its last piece completes ends in the same breath: no preview shows all of it,
+    /// and a chat that shows a whole reply has the final.
+    fn streamed(&self, choices: Vec<(Duration, Vec<Value>)>) -> Response {
+        let last = choices.len().saturating_sub(1);
+        let event = |data: &str| format!("data: {data}\n\n");
+        let chunks = choices.into_iter().enumerate().map(move |(index, (pause, choices))| {
+            let events = choices.iter().map(|choice| event(&json!({ "choices": [choice] }).to_string()));
+            let end = (index == last).then(|| event(DONE));
+            (pause, events.chain(end).collect::<String>(), index == last)
+        });
+        let chunks: Vec<_> = chunks.collect();
         let answers = self.answers.clone();
-        let events = stream::iter(chunks).then(move |(pause, chunk)| {
+        let events = stream::iter(chunks).then(move |(pause, chunk, is_last)| {
             let answers = answers.clone();
             async move {
                 sleep(pause).await;
-                if chunk == DONE {
+                if is_last {
                     answers.send_modify(|count| *count += 1);
                 }
-                Ok::<_, Infallible>(format!("data: {chunk}\n\n"))
+                Ok::<_, Infallible>(chunk)
             }
         });
         ([("content-type", "text/event-stream")], Body::from_stream(events)).into_response()
     }
+}
+
+/// What Telegram says to a call that it does not take.
+fn refused(description: &str) -> Response {
+    let body = json!({ "ok": false, "error_code": 400, "description": description });
+    (StatusCode::BAD_REQUEST, Json(body)).into_response()
 }
 
 /// What a provider would refuse: roles that do not alternate, calls without results, results without calls.
@@ -221,14 +269,18 @@ fn invalid(messages: &[Value]) -> Option<String> {
 }
 
 /// A text in pieces, each after a pause.
-fn said(pieces: Vec<(Duration, String)>) -> Vec<(Duration, Value)> {
-    let pieces = pieces.into_iter().map(|(pause, piece)| (pause, json!({ "delta": { "content": piece } })));
-    pieces.chain([(Duration::ZERO, json!({ "delta": {}, "finish_reason": "stop" }))]).collect()
+fn said(pieces: Vec<(Duration, String)>) -> Vec<(Duration, Vec<Value>)> {
+    let pieces = pieces.into_iter().map(|(pause, piece)| (pause, vec![json!({ "delta": { "content": piece } })]));
+    let mut pieces: Vec<_> = pieces.collect();
+    if let Some((_, last)) = pieces.last_mut() {
+        last.push(json!({ "delta": {}, "finish_reason": "stop" }));
+    }
+    pieces
 }
 
 /// One call of a tool. Every call of a conversation has another id.
-fn call(id: &str, tool: &str, arguments: &Value) -> Vec<(Duration, Value)> {
+fn call(id: &str, tool: &str, arguments: &Value) -> Vec<(Duration, Vec<Value>)> {
     let function = json!({ "name": tool, "arguments": arguments.to_string() });
     let call = json!([{ "index": 0, "id": id, "type": "function", "function": function }]);
-    vec![(Duration::ZERO, json!({ "delta": { "tool_calls": call }, "finish_reason": "tool_calls" }))]
+    vec![(Duration::ZERO, vec![json!({ "delta": { "tool_calls": call }, "finish_reason": "tool_calls" })])]
 }

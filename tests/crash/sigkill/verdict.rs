@@ -38,6 +38,8 @@ pub(super) struct Verdict {
     shown_twice: usize,
     uncertain: usize,
     silent: usize,
+    previewed: usize,
+    left_over: usize,
     consolidated: usize,
 }
 
@@ -137,7 +139,8 @@ impl Verdict {
         }
         let dead = store.dead_items(LISTED).await.unwrap();
         // What two processes died over is kept for the operator; whether it may be is for its ledger to say.
-        let dead = dead.iter().filter(|dead| dead.queue != OUTBOUND_QUEUE);
+        let is_death = |reason: &str| ["worker_lost", "uncertain"].contains(&reason);
+        let dead = dead.iter().filter(|dead| dead.queue != OUTBOUND_QUEUE || !is_death(&dead.reason));
         self.problems.extend(dead.map(|dead| format!("given up: {dead:?}")));
         self.problems.extend(outside.problems());
         let log = place.log();
@@ -161,11 +164,14 @@ impl Verdict {
         self.consolidated += usize::from(head.boundary > 0);
     }
 
-    /// A chat shows the replies in the order of their messages, and nothing else.
+    /// A chat shows the replies in the order of their messages, and nothing else but beginnings of them.
     fn chat(&mut self, person: &Person, shown: &[Shown]) {
-        let mut texts: Vec<&str> = shown.iter().map(|shown| shown.text.as_str()).collect();
-        texts.dedup();
         let replies: Vec<String> = person.said.iter().map(|said| reply(&said.text)).collect();
+        // Which beginnings may stand is for the ledger to say.
+        let is_rest = |text: &str| replies.iter().any(|reply| is_preview(text, reply));
+        let mut texts: Vec<&str> =
+            shown.iter().map(|shown| shown.text.as_str()).filter(|text| !is_rest(text)).collect();
+        texts.dedup();
         let seen: BTreeSet<&str> = texts.iter().copied().collect();
         // Whether one may be missing is for the ledger to say.
         let expected: Vec<&str> = replies.iter().map(String::as_str).filter(|reply| seen.contains(reply)).collect();
@@ -174,8 +180,10 @@ impl Verdict {
         }
     }
 
-    /// One showing of a final. A second only where its process died before it can have noted the first, and the ledger
-    /// says so; none only where two processes died over it, and the ledger says that nobody knows.
+    /// One showing of a final, in the message of its preview where there was one. A second only where its process died
+    /// before it can have noted the first, and the ledger says so; none only where two processes died over it, and the
+    /// ledger says that nobody knows. A preview is left only where its process died before it can have noted it, and the
+    /// ledger says that, too.
     fn delivery(&mut self, said: &Said, ledger: &Ledger, chat: &[Shown]) {
         let reply = reply(&said.text);
         let showings: Vec<&Shown> = chat.iter().filter(|shown| shown.text == reply).collect();
@@ -186,14 +194,26 @@ impl Verdict {
         let last_of_its_process =
             |shown: &Shown| chat.iter().rfind(|other| other.start == shown.start).is_some_and(|last| last == shown);
         let is_right = match showings[..] {
-            [_] if state == LedgerState::Sent => !part.resent(),
+            // An edit is repeated without a second message, and without a doubt.
+            [one] if state == LedgerState::Sent => !part.resent() || one.edited,
             [first, second] if first.start == second.start || !last_of_its_process(first) => false,
-            [] | [_] | [_, _] => state == LedgerState::Uncertain && part.resent(),
+            [_] => state == LedgerState::Uncertain && (part.resent() || part.stray()),
+            [] | [_, _] => state == LedgerState::Uncertain && part.resent(),
             _ => false,
         };
-        if !(is_right && known) {
-            self.problem(format!("`{}` was shown as {showings:?}, its ledger: {ledger:?}", said.text));
+        let rests: Vec<&Shown> = chat.iter().filter(|shown| is_preview(&shown.text, &reply)).collect();
+        let may_be_left = match rests[..] {
+            [] => true,
+            [rest] => state == LedgerState::Uncertain && last_of_its_process(rest),
+            _ => false,
+        };
+        if !(is_right && known && may_be_left) {
+            let shown = (showings, &rests);
+            self.problem(format!("`{}` was shown as {shown:?}, its ledger: {ledger:?}", said.text));
+            return;
         }
+        self.previewed += usize::from(showings.iter().any(|shown| shown.edited));
+        self.left_over += rests.len();
         self.shown_twice += usize::from(showings.len() > 1);
         self.silent += usize::from(showings.is_empty());
         self.uncertain += usize::from(state == LedgerState::Uncertain);
@@ -201,7 +221,18 @@ impl Verdict {
 
     /// Says what was measured, and fails if anything was wrong.
     pub(super) fn pronounce(self, seed: u64, took: Duration, people: &[Person]) {
-        let Self { lives, problems, settled, slowest_probe, shown_twice, uncertain, silent, consolidated } = self;
+        let Self {
+            lives,
+            problems,
+            settled,
+            slowest_probe,
+            shown_twice,
+            uncertain,
+            silent,
+            previewed,
+            left_over,
+            consolidated,
+        } = self;
         let messages: usize = people.iter().map(|person| person.said.len()).sum();
         let listening: Vec<Duration> = lives.iter().flatten().copied().collect();
         let slowest_start = listening.iter().max().copied().unwrap_or_default();
@@ -210,6 +241,7 @@ impl Verdict {
             "{} starts, {early} of them killed before they listened; first health check after {slowest_start:.0?} at most\n\
              {messages} messages in {} sessions, of which {consolidated} were consolidated\n\
              replies shown twice: {shown_twice}; uncertain: {uncertain}, of which never shown: {silent}\n\
+             replies that took the place of a preview: {previewed}; previews left over: {left_over}\n\
              all answered {settled:.0?} after the last start; one more message in each session within {slowest_probe:.0?}; \
              all took {took:.0?}",
             lives.len(),
@@ -238,6 +270,11 @@ async fn transcript(world: &World, ready: &Ready, person: &Person) -> Vec<Value>
             None => return messages,
         }
     }
+}
+
+/// Whether `text` is what was shown of `reply` while it was written.
+fn is_preview(text: &str, reply: &str) -> bool {
+    text.len() < reply.len() && reply.starts_with(text)
 }
 
 fn messages_of(said: &Said) -> u64 {
