@@ -18,6 +18,9 @@ const QUESTIONS: usize = 2;
 const ANSWER: usize = 10_000;
 /// In how many pieces a model writes an answer, a second each.
 const PIECES: usize = 12;
+/// Where processes die, before and after what they ask for there.
+const PORTS: [&str; 3] = ["store", "queue", "platform"];
+const DEATHS: usize = 2 * PORTS.len();
 /// Who blocks the bot for a while.
 const BLOCKED: [&str; 2] = ["2000004", "2000010"];
 const SEED: u64 = 20_260_105;
@@ -61,7 +64,15 @@ fn answer(name: &str) -> String {
         if text.len() >= ANSWER {
             break;
         }
-        write!(text, "{name}.{word}{}", if word % 40 == 39 { "\n\n" } else { " " }).unwrap();
+        // A paragraph, something bold in it, and now and then a block of code.
+        let around = match word % 160 {
+            20 => ("**", "** "),
+            120 => ("\n\n```\n", " "),
+            150 => ("", "\n```\n\n"),
+            39 | 79 => ("", "\n\n"),
+            _ => ("", " "),
+        };
+        write!(text, "{}{name}.{word}{}", around.0, around.1).unwrap();
     }
     text.trim_end().to_owned()
 }
@@ -95,7 +106,7 @@ fn faults(chats: &[Chat], random: &mut fastrand::Rng) -> Vec<(u64, Value)> {
                 json!({ "status": 429, "headers": { "retry-after": seconds.to_string() }, "body": { "ok": false, "error": "ratelimited" } })
             }
         };
-        let lost = json!({ "timeout": true, "applied": true });
+        let lost = json!({ "timeout": true, "applied": random.bool() });
         let (what, method) = match random.u8(0..4) {
             0 => (limited, edit(chat)),
             1 => (limited, post(chat)),
@@ -111,8 +122,8 @@ fn faults(chats: &[Chat], random: &mut fastrand::Rng) -> Vec<(u64, Value)> {
         let at = moment(random);
         faults.push((at, line(chat, "*", blocked)));
     }
-    for port in ["store", "queue", "platform"] {
-        for after in [false, true] {
+    for after in [false, true] {
+        for port in PORTS {
             let nth = random.u64(1..60);
             let at = moment(random);
             faults.push((at, json!({ "kill": { port: "*", "nth": nth, "after": after } })));
@@ -159,15 +170,18 @@ fn script(chats: &[Chat], random: &mut fastrand::Rng) -> Vec<Value> {
     lines
 }
 
+/// What a reader sees, without white space and marks: a chat of Slack's shows its own.
 fn visible(text: &str) -> String {
-    text.split_whitespace().collect()
+    text.chars().filter(|c| !c.is_whitespace() && !"`*".contains(*c)).collect()
 }
 
-/// Whether `messages` are `wanted` in order, with at most `strays` more among them that show some of it a second time.
-fn shows(messages: &[String], wanted: &str, strays: usize) -> bool {
+/// Whether `messages` are `wanted` in order, with at most `strays` more among them: what shows some of it a second time,
+/// or what a process that died had been told for a question of the `chat`.
+fn shows(messages: &[String], wanted: &str, strays: usize, chat: usize) -> bool {
     let Some((first, rest)) = messages.split_first() else { return wanted.is_empty() };
-    let goes_on = wanted.strip_prefix(first.as_str()).is_some_and(|wanted| shows(rest, wanted, strays));
-    goes_on || (strays > 0 && shows(rest, wanted, strays - 1))
+    let next = wanted.strip_prefix(first.as_str()).is_some_and(|wanted| shows(rest, wanted, strays, chat));
+    let is_ours = first.starts_with(&format!("c{chat}q"));
+    next || (strays > 0 && is_ours && shows(rest, wanted, strays - 1, chat))
 }
 
 fn list(value: &Value) -> &[Value] {
@@ -190,14 +204,14 @@ fn an_hour_of_everything_shows_every_final_complete_in_order_and_once() {
     }
 
     let (mut shown, mut marked, mut gone) = (0, 0, 0);
-    for chat in &chats {
+    for (number, chat) in chats.iter().enumerate() {
         let name = chat.key();
         let session = list(&output["sessions"]).iter().find(|session| session["key"] == chat.session()).unwrap();
         let answers = list(&session["messages"]).iter().filter(|message| message["role"] == "assistant");
         let answers: Vec<String> =
             answers.map(|message| visible(message["content"][0]["text"].as_str().unwrap())).collect();
         let events = list(&output["events"]).iter().filter(|event| event["session"] == chat.session());
-        assert!(answers.iter().all(|answer| answer.len() > ANSWER * 9 / 10), "{name}: an answer is not a whole one");
+        assert!(answers.iter().all(|answer| answer.len() > ANSWER * 4 / 5), "{name}: an answer is not a whole one");
         let deliveries: Vec<&Value> = events.map(|event| delivery(&output, event["id"].as_str().unwrap())).collect();
         assert_eq!(deliveries.len(), QUESTIONS, "{name}");
         let mut wanted = String::new();
@@ -214,12 +228,16 @@ fn an_hour_of_everything_shows_every_final_complete_in_order_and_once() {
         }
         let messages = list(&output["chats"][&name]["messages"]).iter().filter(|message| message["deleted"] != true);
         let messages: Vec<String> = messages.map(|message| visible(message["text"].as_str().unwrap())).collect();
-        assert!(shows(&messages, &wanted, strays), "{name} ({strays} uncertain): {messages:#?}");
+        let short: Vec<String> = messages.iter().map(|text| format!("{:.12}… {}", text, text.len())).collect();
+        assert!(shows(&messages, &wanted, strays, number), "{name} ({strays} uncertain): {short:#?}");
         shown += messages.len();
         marked += strays;
     }
     assert_eq!(output["unsettled"], json!([]));
-    assert!(marked > 0 && gone > 0, "{marked} parts are marked, {gone} finals went to who had blocked us");
+    let calls: Vec<&Value> = output["platform_calls"].as_object().unwrap().values().flat_map(list).collect();
+    let lost = calls.iter().filter(|call| call["status"].is_null()).count();
+    assert!(marked > 0 && marked <= lost + DEATHS, "{marked} parts are marked, {lost} answers were lost");
+    assert!(gone > 0, "nobody had blocked us");
     println!("{} chats, {shown} messages, {marked} parts marked, {gone} finals to who had blocked us", chats.len());
     for (method, calls) in output["platform_calls"].as_object().unwrap() {
         let limited = list(calls).iter().filter(|call| call["status"] == 429).count();

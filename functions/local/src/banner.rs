@@ -1,6 +1,6 @@
 //! What is said when a host has started: where it is, what stands in for what, what to try.
 
-use turnlock_config::{Config, Provider};
+use turnlock_config::{Allow, Config, Provider};
 
 use crate::console;
 use crate::data::Announcement;
@@ -58,18 +58,37 @@ Turnlock runs at {address}
   channels            {routes}
   page and /v1        {page}
   in this terminal    turnlock chat
-"
+{}",
+        closed(config)
     )
+}
+
+/// What to do about accounts that let nobody in.
+fn closed(config: &Config) -> String {
+    let telegram = config.telegram.iter().map(|(name, bot)| ("telegram", name, &bot.account.allow));
+    let slack = config.slack.iter().map(|(name, app)| ("slack", name, &app.account.allow));
+    let closed = telegram.chain(slack).filter(|(.., allow)| matches!(allow, Allow::Only(ids) if ids.is_empty()));
+    let lines = closed.map(|(channel, account, _)| {
+        format!("\nOn {channel}.{account} nobody is let in who is not paired: turnlock pair --channel {channel} --account {account}, or set allow.\n")
+    });
+    lines.collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use turnlock_config::Telegram;
+
     use super::*;
 
     #[test]
     fn a_configured_host_says_what_is_open_and_what_opens_the_rest() {
         let text = configured("http://127.0.0.1:1", &Config::default());
         assert!(text.contains("a stand-in") && text.contains("channels            none"), "{text}");
-        assert!(text.contains("a [gateway.keys.NAME] opens them"), "{text}");
+        assert!(text.contains("a [gateway.keys.NAME] opens them") && !text.contains("turnlock pair"), "{text}");
+        let mut config = Config::default();
+        config.telegram.insert("main".to_owned(), Telegram::default());
+        config.telegram.entry("open".to_owned()).or_default().account.allow = Allow::Everybody;
+        let text = configured("http://127.0.0.1:1", &config);
+        assert!(text.contains("On telegram.main nobody is let in") && !text.contains("On telegram.open"), "{text}");
     }
 }

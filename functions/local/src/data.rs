@@ -105,8 +105,8 @@ impl DataDirectory {
         let directory = self.0.display();
         Misuse(match self.announcement() {
             Some(host) => format!(
-                "{directory} is in use by the turnlock at {} (process {}): talk to that one (`turnlock chat`), stop it, \
-                 or name another directory with --data",
+                "{directory} is in use by the turnlock at {} (process {}): stop it first (`turnlock chat` and \
+                 `turnlock pair` talk to it as it runs), or name another directory with --data",
                 host.address, host.pid
             ),
             None => format!(

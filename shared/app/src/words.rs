@@ -56,10 +56,10 @@ impl Language {
         )
     }
 
-    /// The sender may not talk to this bot; `id` is what an operator puts on the list.
+    /// The sender may not talk to this bot; `id` is what an operator puts on the list, or `group` for everybody in it.
     #[must_use]
-    pub fn not_allowed(self, id: &str) -> String {
-        match self {
+    pub fn not_allowed(self, id: &str, group: Option<&str>) -> String {
+        let said = match self {
             Self::English => {
                 format!(
                     "I am not allowed to talk with you here. If you should be able to, give my operator this id: {id}"
@@ -71,6 +71,12 @@ impl Language {
                 )
             }
             Self::Chinese => format!("我还不能在这里和您对话。如需开通，请把这个编号告诉管理员：{id}"),
+        };
+        match (self, group) {
+            (_, None) => said,
+            (Self::English, Some(group)) => format!("{said} (or {group} for everybody here)"),
+            (Self::German, Some(group)) => format!("{said} (oder {group} für alle hier)"),
+            (Self::Chinese, Some(group)) => format!("{said}（或 {group}，对这里所有人开通）"),
         }
     }
 

@@ -42,15 +42,29 @@ fn manifest(config: &Config, wanted: &SetupSlack, groups: Groups) -> anyhow::Res
 fn steps(account: &str, manifest: &Manifest) -> Vec<String> {
     vec![
         "Next:".to_owned(),
-        format!("1. Start the host with slack.{account}.signing_secret set, or Slack cannot verify {}.", manifest.url),
-        "   A new app shows its secret under Basic Information; until then the address stays unverified.".to_owned(),
-        "2. https://api.slack.com/apps, Create New App, From a manifest: choose the workspace, paste the JSON above.".to_owned(),
-        format!("3. Basic Information: the signing secret is slack.{account}.signing_secret, the app id slack.{account}.app_id."),
-        format!("4. Install App: the bot token (xoxb-…) is slack.{account}.bot_token. Secrets go to the environment or a secret"),
-        "   store, never into the file: signing_secret = \"env:SLACK_SIGNING_SECRET\".".to_owned(),
-        format!("5. `curl -H \"Authorization: Bearer $SLACK_BOT_TOKEN\" https://slack.com/api/auth.test` shows team_id, user_id"),
-        format!("   (slack.{account}.bot_user_id) and bot_id."),
-        "6. Event Subscriptions: Retry, until the address is verified. Then write to the app, or /invite it to a channel;".to_owned(),
-        format!("   {} new, {0} stop and {0} status are its commands.", manifest.command()),
+        "1. https://api.slack.com/apps, Create New App, From a manifest: choose the workspace, paste the JSON above."
+            .to_owned(),
+        "   The address stays unverified until step 5.".to_owned(),
+        format!(
+            "2. Basic Information shows the app id (slack.{account}.app_id) and the signing secret. Install App shows the bot"
+        ),
+        "   token (xoxb-…). `curl -H \"Authorization: Bearer $SLACK_BOT_TOKEN\" https://slack.com/api/auth.test` shows"
+            .to_owned(),
+        "   team_id, user_id (the bot_user_id) and bot_id.".to_owned(),
+        "3. Write them into the configuration, the secrets as references only:".to_owned(),
+        format!("   [slack.{account}]"),
+        "   app_id = \"A…\"".to_owned(),
+        "   team_id = \"T…\"".to_owned(),
+        "   bot_user_id = \"U…\"".to_owned(),
+        "   bot_token = \"env:SLACK_BOT_TOKEN\"".to_owned(),
+        "   signing_secret = \"env:SLACK_SIGNING_SECRET\"".to_owned(),
+        format!(
+            "4. Start the host with both secrets in its environment, or deploy; slack.{account}.signing_secret verifies Slack."
+        ),
+        format!(
+            "5. Event Subscriptions: Retry, until {} is verified. Then write to the app, or /invite it to a",
+            manifest.url
+        ),
+        format!("   channel; {} new, {0} stop and {0} status are its commands.", manifest.command()),
     ]
 }

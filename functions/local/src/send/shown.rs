@@ -1,4 +1,4 @@
-//! What a chat shows after a delivery, asked for until it shows something new and is quiet.
+//! What a chat shows after a delivery, when nothing more is being written.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::console;
 const CHAT_WITHIN: Duration = Duration::from_secs(3);
 /// How long a reply may take that can be asked for; a real model may give it.
 const EVENT_WITHIN: Duration = Duration::from_secs(25);
-/// How long after a message another one may still belong to the same reply.
+/// How long after a reply another one may still come of the same delivery.
 const QUIET: Duration = Duration::from_millis(400);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
@@ -33,40 +33,48 @@ impl Before {
         Ok(Self { chats: chats(client).await?, last_event })
     }
 
-    /// Waits for something new and shows it: messages in chats, and events that are not answered.
-    pub(super) async fn show_chats(mut self, client: &Client) -> anyhow::Result<()> {
-        let until = Instant::now() + CHAT_WITHIN;
-        let mut last_news = None;
-        while last_news.map_or(Instant::now() < until, |at: Instant| at.elapsed() < QUIET) {
+    /// Waits for the end of what the delivery led to and shows it: messages in chats as they are then, and events that
+    /// are not answered. A reply that grows in its chat is waited for.
+    pub(super) async fn show_chats(self, client: &Client) -> anyhow::Result<()> {
+        let started = Instant::now();
+        let (mut until, mut last_event) = (started + CHAT_WITHIN, self.last_event);
+        let (mut writing, mut any) = (false, false);
+        while Instant::now() < until {
             sleep(LOOK_AGAIN).await;
-            let now = chats(client).await?;
-            let (events, last_event) = events(client, self.last_event).await?;
-            if show_messages(&self.chats, &now) | show_unanswered(&events) {
-                last_news = Some(Instant::now());
+            let (events, last) = events(client, last_event).await?;
+            last_event = last;
+            if show_unanswered(&events) {
+                any = true;
+                until = until.min(Instant::now() + QUIET);
             }
-            self = Self { chats: now, last_event };
+            for said in events.iter().filter(|event| event["kind"] == "outbound") {
+                any = true;
+                writing = said["is_final"] != true;
+                until = if writing { started + EVENT_WITHIN } else { Instant::now() + QUIET };
+            }
         }
-        if last_news.is_none() {
+        show_messages(&self.chats, &chats(client).await?);
+        if writing {
+            console::line("\n(It is still being written; the page shows how it goes on.)");
+        } else if !any {
             console::line(
-                "Nothing new in any chat: this delivery has come before, and a redelivery changes nothing. --as-new makes \
-                 it a new one.",
+                "Nothing new in any chat. If this delivery has come before, a redelivery changes nothing, and --as-new \
+                 makes it a new one; else it waits for an earlier message of its chat.",
             );
         }
         Ok(())
     }
 }
 
-/// Shows the messages that were not there; whether there were any.
-fn show_messages(before: &Chats, now: &Chats) -> bool {
-    let mut any = false;
+/// Shows the messages that were not there, or not like that.
+fn show_messages(before: &Chats, now: &Chats) {
     for (chat, messages) in now {
-        let known = before.get(chat).map_or(0, Vec::len);
-        for text in messages.iter().skip(known) {
-            console::line(format_args!("\n{chat} shows:\n{}", indented(text)));
-            any = true;
+        let known = before.get(chat).map(Vec::as_slice).unwrap_or_default();
+        for (index, text) in messages.iter().enumerate().filter(|(index, text)| known.get(*index) != Some(text)) {
+            let verb = if index < known.len() { "now shows" } else { "shows" };
+            console::line(format_args!("\n{chat} {verb}:\n{}", indented(text)));
         }
     }
-    any
 }
 
 /// Shows the events that have no turn; whether there were any.

@@ -23,6 +23,19 @@ async fn a_recorded_telegram_update_is_answered_in_its_chat() {
 }
 
 #[tokio::test]
+async fn a_reply_that_grows_in_its_chat_is_shown_when_it_is_whole() {
+    let place = Place::new();
+    let _host = place.serve(&[]);
+    let update = r#"{"update_id": 9, "message": {"message_id": 9, "date": 1760000000, "chat": {"id": 7, "type": "private"},
+        "from": {"id": 7, "is_bot": false, "first_name": "Ann"}, "text": "slowly one two three four five"}}"#;
+    place.write("slow.json", update);
+    let sent = place.run(&["send", place.path("slow.json").to_str().unwrap(), "--channel", "telegram"]);
+    let shown = out(&sent);
+    assert_eq!(shown.matches("telegram:main:7 shows:").count(), 1, "{shown}");
+    assert!(shown.contains("slowly one two three four five"), "{shown}");
+}
+
+#[tokio::test]
 async fn recorded_deliveries_of_the_other_channels_are_answered() {
     let place = Place::new();
     let _host = place.serve(&[]);

@@ -69,11 +69,17 @@ impl Admission {
     async fn refuse(&self, event: &InboundEvent) {
         line(event, EventOutcome::Refused, "not_allowed");
         if Answers::of(event.channel) == Answers::InChat {
-            let mut refusal = self.answer(event, "refused", self.language.not_allowed(&event.sender_id));
+            let mut refusal = self.answer(event, "refused", self.language.not_allowed(&event.sender_id, group(event)));
             refusal.event_id = refusal_id(event, self.clock.now_ms()).caused("refused");
             self.send_notice(&refusal).await;
         }
     }
+}
+
+/// The chat's id where several people share it: what an operator puts on the list for all of them.
+fn group(event: &InboundEvent) -> Option<&str> {
+    let kind = event.metadata.get("chat_type").or_else(|| event.metadata.get("channel_type"))?.as_str()?;
+    (!matches!(kind, "private" | "im")).then_some(event.chat_id.as_str())
 }
 
 /// Whether the list has the sender or the chat, by the id it has or the one it had before it moved.
