@@ -11,6 +11,8 @@ mod cron;
 mod delivery;
 mod kit;
 mod pairing;
+mod places;
 mod preview;
 mod races;
 mod redrive;
+mod troubles;
