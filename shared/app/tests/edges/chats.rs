@@ -124,6 +124,7 @@ async fn tg_migrate_send() {
         deliver(&ingress, &said(4, NEW, Some(5))).await;
         let mut stop = said(5, NEW, None);
         stop["message"]["text"] = json!("/stop@echo_bot");
+        stop["message"]["entities"] = json!([{ "type": "bot_command", "offset": 0, "length": 14 }]);
         deliver(&ingress, &stop).await;
         let first = waiting(&kit.inbound).remove(0);
         let again = kit.inbound.receive(10).unwrap();
