@@ -127,8 +127,8 @@ impl Outbound {
     }
 
     /// The parts in which `event` is shown, each within its channel's limit. A text that is not empty has at least one;
-    /// an event without text has none. `limits` are those of single parts, in [`Part::units`], where a platform refused
-    /// one as too long: 0 or absent = the channel's own.
+    /// an event without text has none. `limits` are what was learnt of single parts, in [`Part::units`], where a
+    /// platform refused one as too long; it holds for the parts behind it. 0 or absent = nothing was.
     #[must_use]
     pub fn render(&self, event: &OutboundEvent, limits: &[usize]) -> Vec<Part> {
         match event.channel {

@@ -278,7 +278,8 @@ async fn throw(attempts: &[Attempt]) -> Result<(), TestCaseError> {
     for (n, attempt) in (1000..).zip(attempts) {
         let answer = bench.answer(request(&bench, attempt, n)).await;
         prop_assert!((200..500).contains(&answer.status), "{answer:?}");
-        prop_assert!(answer.status == 200 || !answer.shown().contains(CANARY), "{answer:?}");
+        // What is accepted names the session that its caller chose.
+        prop_assert!(answer.status < 300 || !answer.shown().contains(CANARY), "{answer:?}");
     }
     bench.run(600).await;
     prop_assert!(bench.left().is_empty(), "taken and not dealt with: {:?}", bench.left());

@@ -104,7 +104,8 @@ impl Work<'_, '_> {
         let ledger = self.settle(ledger.limited(part, limit, self.now())).await?;
         self.shown = self.delivery.channels.render(&self.event, &ledger.limits());
         let shorter = self.shown.get(part).is_none_or(|part| part.units < units);
-        if shorter { Ok(Next::Again(ledger)) } else { self.give_up_part(ledger, part, "too_long", "").await }
+        // A platform that takes not even this takes none of the others.
+        if shorter { Ok(Next::Again(ledger)) } else { self.end(ledger, part, "too_long").await }
     }
 
     /// Follows the chat to its new id, once.

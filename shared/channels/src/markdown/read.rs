@@ -23,6 +23,10 @@ const RULE: &str = "———";
 /// Reads `text`; an address that is not one of those that are `taken` is written behind its label. A text of nothing but
 /// marks is shown as it is.
 pub(crate) fn read(text: &str, taken: &dyn Fn(&str) -> bool) -> Styled {
+    // A carriage return alone ends a line for one half of the parser and not for the other.
+    let lone = text.contains('\r').then(|| text.replace("\r\n", "\n")).filter(|text| text.contains('\r'));
+    let lines = lone.map(|text| text.replace('\r', "\n"));
+    let text = lines.as_deref().unwrap_or(text);
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut reader = Reader::new(text, taken);
     for (event, range) in Parser::new_ext(text, options).into_offset_iter() {
@@ -169,8 +173,9 @@ impl<'a> Reader<'a> {
             Tag::CodeBlock(CodeBlockKind::Fenced(info)) => {
                 self.indentation(range.start);
                 self.fences += 1;
-                self.style.fence = Some(Rc::new(Fence { number: self.fences, language: language(&info) }));
-                self.code = Some(String::new());
+                let (language, first_line) = opening(&info);
+                self.style.fence = Some(Rc::new(Fence { number: self.fences, language }));
+                self.code = Some(first_line);
                 End::Fence
             }
             Tag::CodeBlock(CodeBlockKind::Indented) => {
@@ -366,7 +371,20 @@ fn quote_mark(line: &str) -> usize {
     bare.strip_prefix('>').map_or(0, |rest| line.len() - rest.strip_prefix(' ').unwrap_or(rest).len())
 }
 
-/// The language that the line of a fence names.
+/// What the line of a fence names: a language, with attributes perhaps; or, where it says more than that, nothing, and it
+/// is the first line of the code.
+fn opening(info: &str) -> (Option<String>, String) {
+    let is_attribute = |word: &str| word.contains('=') || word.starts_with('{') || word.ends_with('}');
+    let language = language(info);
+    let names = info.trim().is_empty() || language.is_some() || is_attribute(info.trim());
+    if names && info.split_whitespace().skip(1).all(is_attribute) {
+        (language, String::new())
+    } else {
+        (None, format!("{}\n", info.trim()))
+    }
+}
+
+/// The language at the start of what the line of a fence says.
 fn language(info: &str) -> Option<String> {
     let word = info.split(|c: char| c.is_whitespace() || c == ',' || c == '{').next().unwrap_or_default();
     let plain = word.len() <= 32 && word.chars().all(|c| c.is_ascii_alphanumeric() || "+-#._".contains(c));

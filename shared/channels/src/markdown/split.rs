@@ -13,8 +13,8 @@ const KEPT_WHOLE: usize = 200;
 /// How far a pause is looked for behind a possible cut, in bytes: more than a line break and its indentation.
 const PAUSE: usize = 64;
 
-/// Cuts `text` into parts whose length in `markup` is at most `max`, or the limit of that part if `limits` has a
-/// smaller one that is not 0. Only white space at cuts is lost, and no part is blank.
+/// Cuts `text` into parts whose length in `markup` is at most `max`, or what `limits` says from that part on, where
+/// it says something smaller that is not 0. Only white space at cuts is lost, and no part is blank.
 ///
 /// A cut is made behind the last paragraph, else line, line of code, sentence, semicolon, comma or space in the last
 /// quarter of what fits (a line of code: the last half), else between two graphemes. No cut is made in a short code span
@@ -23,9 +23,10 @@ const PAUSE: usize = 64;
 pub(crate) fn split<M: Markup>(text: &Styled, markup: &M, limits: &[usize], max: usize) -> Vec<Styled> {
     let whole = kept_whole(text);
     let mut parts = Vec::new();
-    let mut start = 0;
+    let (mut start, mut limit) = (0, max);
     while start < text.text.len() {
-        let limit = limits.get(parts.len()).copied().filter(|limit| *limit > 0).unwrap_or(max).min(max);
+        // What was learnt of one part holds for those behind it.
+        limit = limits.get(parts.len()).copied().filter(|limit| *limit > 0).unwrap_or(limit).min(max);
         let simplest = |style: &Style| simple(markup, style, limit);
         let end = Scan { text, markup, whole: &whole, limit, simplest: &simplest }.end(start);
         let shown = trimmed(text, start..end);

@@ -90,6 +90,11 @@ fn markup_becomes_styles() {
         ("> ```\n> a\n>  b\n> ```\n> t", "[qp=|a\n b][q|\nt]"),
         ("1. a\n\n   ```\n   x\n     y\n   ```\n2. b", "1. a\n\n[p=|x\n  y]\n2. b"),
         ("```\na\n```\n```\nb\n```", "[p=|a]\n[p=|b]"),
+        ("```SELECT 1;\n```", "[p=|SELECT 1;]"),
+        ("```git push --force\nls\n```\nDone.", "[p=|git push --force\nls]\nDone."),
+        ("~~~the key is 42\n~~~", "[p=|the key is 42]"),
+        ("```rust,ignore title=\"a\" {1,3}\nx\n```", "[p=rust|x]"),
+        ("```py\rx\n```", "[p=py|x]"),
         (
             "**https://x.example** [*a*](https://y.example/_a_)**b** 见https://z.example，**粗**",
             "[b|https://x.example] [ia=https://y.example/_a_|a][b|b] 见https://z.example，[b|粗]",
@@ -122,13 +127,21 @@ fn markup_becomes_styles() {
 fn tables_are_aligned_in_columns_of_the_screen() {
     let markdown = "before\n| Name | Preis |\n|---|--:|\n| **北京** | 5 |\n| [l](http://u.example) | `a\\|b` |\n| x | y | z |\n|😀|\n\nafter";
     let wanted = "before\n[p=|\
-Name                 | Preis |
+Name                 | Preis
 ---------------------+-------+--
-北京                 |     5 |
-l (http://u.example) |   a|b |
+北京                 |     5
+l (http://u.example) |   a|b
 x                    |     y | z
-😀                   |       |]\n\nafter";
+😀]\n\nafter";
     assert_eq!(shown(markdown), wanted);
+}
+
+#[test]
+fn a_table_is_not_much_longer_than_what_it_says() {
+    let head = format!("|{}\n|{}\n", "a very long head of a column|".repeat(60), "-|".repeat(60));
+    let markdown = format!("{head}{}", format!("{}b|\n", "|".repeat(60)).repeat(100));
+    let shown = shown(&markdown);
+    assert!(shown.len() < 4 * markdown.len(), "{} of {}", shown.len(), markdown.len());
 }
 
 #[test]

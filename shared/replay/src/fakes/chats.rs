@@ -166,7 +166,7 @@ impl Chat {
     pub(super) fn next_number(&self, first: i64) -> i64 {
         let ours = self.messages.iter().filter_map(|message| message.id.as_i64()).max();
         let theirs = self.seen.last().copied();
-        ours.max(theirs).map_or(first, |last| (last + 1).max(first))
+        ours.max(theirs).map_or(first, |last| last.saturating_add(1).max(first))
     }
 }
 

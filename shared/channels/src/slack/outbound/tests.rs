@@ -121,7 +121,7 @@ fn sl_too_long_limit_sl_too_long_freeze_and_sl_markdown_12k() {
         assert_eq!(letters(&plain(&parts)), letters(&text));
     }
     let parts = render(&event(&"a".repeat(6000)), &[1750]);
-    assert_eq!(parts.iter().map(|part| part.units).collect::<Vec<_>>(), [1750, 3500, 750]);
+    assert_eq!(parts.iter().map(|part| part.units).collect::<Vec<_>>(), [1750, 1750, 1750, 750]);
 }
 
 #[test]

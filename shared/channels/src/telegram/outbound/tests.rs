@@ -87,7 +87,7 @@ fn every_style_has_its_tag() {
         ("~~s~~ ***bi*** **a `c`**", "<s>s</s> <b><i>bi</i></b> <b>a </b><code>c</code>"),
         ("[a **b**](https://e.example/?q=\"&x)", "<a href=\"https://e.example/?q=&quot;&amp;x\">a <b>b</b></a>"),
         ("```rust\nVec<u8>\n```", "<pre><code class=\"language-rust\">Vec&lt;u8&gt;</code></pre>"),
-        ("```\"><b>\nx\n```", "<pre>x</pre>"),
+        ("```\"><b>\nx\n```", "<pre>\"&gt;&lt;b&gt;\nx</pre>"),
         ("> q **b**\n> r", "<blockquote>q <b>b</b>\nr</blockquote>"),
         ("> ```\n> x\n> ```", "<blockquote><pre>x</pre></blockquote>"),
         ("[x](tg://user?id=1) [y](javascript:1)", "[x](tg://user?id=1) [y](javascript:1)"),
