@@ -43,6 +43,19 @@ fn who_asks_where_the_app_is_no_member_is_answered_alone() {
     }
 }
 
+/// Whoever removes the app while it answers sees the rest of the preview, and the asker the answer: what stands in the
+/// channel cannot become it.
+#[test]
+fn an_app_that_is_removed_while_it_answers_sends_the_answer_aside() {
+    let streamed = json!({ "model": { "chunks": ["The answer", { "wait": 2 }, " is **42**"] } });
+    let edits = json!({ "platform": { "channel": "slack", "method": "chat.update", "times": "all",
+        "body": { "ok": false, "error": "not_in_channel" }, "applied": false } });
+    let output = played(&[streamed, edits], &[]);
+    assert_eq!(texts(&output, "C0SECRET"), ["The answer"]);
+    assert_eq!(texts(&output, "D0USER"), [format!("{INVITE}\n\nThe answer is *42*")]);
+    assert_eq!(output["dead"], json!([]));
+}
+
 /// A long answer says it once.
 #[test]
 fn the_sentence_stands_in_front_once() {

@@ -104,7 +104,7 @@ impl Work<'_, '_> {
             let next = if is_over { current.overwritten(part, now) } else { current.doubted(part, now) };
             match self.write_surely(next).await? {
                 LedgerWrite::Written(written) if is_over => {
-                    let last = self.committed(&written).await?;
+                    let last = self.committed_surely(&written).await?;
                     return self.restore(written, part, message, last).await;
                 }
                 LedgerWrite::Written(written) => return Ok(written),
@@ -112,6 +112,18 @@ impl Work<'_, '_> {
             }
         }
         Ok(current)
+    }
+
+    /// The committed final, asked for as long as the record is ours: nobody else will put it back.
+    async fn committed_surely(&mut self, ledger: &Ledger) -> Result<Option<OutboundEvent>, Stop> {
+        loop {
+            match self.committed(ledger).await {
+                Err(Stop::Store(StoreError::Unavailable { .. })) if self.hold.for_a_call().await.is_ok() => {
+                    tokio::time::sleep(PAUSE).await;
+                }
+                committed => return committed,
+            }
+        }
     }
 
     /// Puts the committed final back into `message`, or takes the message away where the final has no such part. Where that

@@ -173,7 +173,8 @@ impl Work<'_, '_> {
             }
             let is_closed = known.is_some_and(|part| part.is_closed());
             let named = self.event.edit_message_id.clone().filter(|_| part == 0 && !is_closed);
-            let edit = edit.or(named);
+            // What stands in the chat cannot become an answer that is sent aside.
+            let edit = edit.or(named).filter(|_| self.aside.is_none());
             self.hold.for_a_call().await?;
             let began = self.now();
             let claimed = match self.write(ledger.sending(part, self.event.revision, began)).await? {
@@ -224,7 +225,7 @@ impl Work<'_, '_> {
         if state(&current, part) == Some(LedgerState::Sending) {
             return Err(Stop::Ended);
         }
-        Ok(current.taken_up(&self.event))
+        Ok(self.here(current.taken_up(&self.event)))
     }
 
     /// Writes a result. If another worker wrote first and the record is still ours, what stands there counts.
@@ -233,7 +234,7 @@ impl Work<'_, '_> {
             LedgerWrite::Written(written) => Ok(written),
             LedgerWrite::Raced(current) => {
                 self.hold.renew().await?;
-                Ok(current)
+                Ok(self.here(current))
             }
         }
     }

@@ -9,6 +9,9 @@ use turnlock_store::ledger::{Ledger, LedgerPart};
 use super::parts::Work;
 use super::{DELIVERY, LONGEST_BLOCK, Stop, growing};
 
+/// After how many receives of its record a platform that fails is not asked to take something away any more.
+const MOST_RECEIVES: u32 = 6;
+
 impl Work<'_, '_> {
     /// Whether something is to be taken away.
     pub(super) fn has_rests(&self, ledger: &Ledger) -> bool {
@@ -65,7 +68,8 @@ impl Work<'_, '_> {
                 self.leave_alone(wait, false).await?;
                 Err(Stop::Wait(wait.min(LONGEST_BLOCK)))
             }
-            Err(SendError::Transient(_) | SendError::Unknown(_)) => {
+            // The answer stands: what follows it in its chat does not wait for ever.
+            Err(SendError::Transient(_) | SendError::Unknown(_)) if self.hold.record.receive_count < MOST_RECEIVES => {
                 Err(Stop::Wait(growing(self.hold.record.receive_count)))
             }
             Err(refused) => Ok(Err(refused)),

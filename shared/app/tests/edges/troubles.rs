@@ -57,6 +57,24 @@ async fn a_rest_of_a_preview_is_taken_away_in_the_end() {
     assert_eq!((ledger(&kit).await.state(), ledger(&kit).await.parts().len()), (LedgerState::Sent, 1));
 }
 
+/// A platform that never takes it away keeps nobody waiting for it: the answer stands, the rest is marked.
+#[tokio::test(start_paused = true)]
+async fn a_rest_that_no_failing_platform_takes_away_is_marked_and_the_chat_goes_on() {
+    let kit = Kit::new().await;
+    let delivery = kit.delivery();
+    let long = format!("{}\n\n{}", "a".repeat(4000), "b".repeat(100));
+    for sequence in 1..=2 {
+        deliver(&kit, &delivery, &frame(sequence, &long)).await;
+    }
+    let refused = vec![refuse(502, "Bad Gateway", json!({})); 6];
+    kit.platform.answers([Answer::Done].into_iter().chain(refused));
+    kit.send(&[&says("e1.final", "short"), &says("e2.final", "next")]).await;
+    kit.drain(&delivery).await;
+    assert_eq!(kit.platform.chat("5"), ["short", &"b".repeat(100), "next"]);
+    assert_eq!(kit.platform.methods().iter().filter(|method| **method == "deleteMessage").count(), 6);
+    assert_eq!(ledger(&kit).await.state(), LedgerState::Uncertain);
+}
+
 /// Records come one by one, and every call takes five seconds: frames that waited are dropped, so that the final waits for
 /// two calls at most.
 #[tokio::test(start_paused = true)]

@@ -313,7 +313,8 @@ impl<'a> Reader<'a> {
         self.gap(range.start);
         let whole = &self.source[range.clone()];
         let unmarked = whole.trim_start().trim_start_matches('#');
-        let marked = unmarked.len() < whole.trim_start().len();
+        let marks = whole.trim_start().len() - unmarked.len();
+        let marked = (1..=6).contains(&marks) && unmarked.chars().next().is_none_or(char::is_whitespace);
         let underline = whole.trim_end().chars().rev().take_while(|c| matches!(c, '=' | '-')).count();
         if !marked && underline < SHORTEST_UNDERLINE {
             return End::Literal;
@@ -374,14 +375,30 @@ fn quote_mark(line: &str) -> usize {
 /// What the line of a fence names: a language, with attributes perhaps; or, where it says more than that, nothing, and it
 /// is the first line of the code.
 fn opening(info: &str) -> (Option<String>, String) {
-    let is_attribute = |word: &str| word.contains('=') || word.starts_with('{') || word.ends_with('}');
     let language = language(info);
-    let names = info.trim().is_empty() || language.is_some() || is_attribute(info.trim());
-    if names && info.split_whitespace().skip(1).all(is_attribute) {
+    let behind = info.trim_start().split_once(char::is_whitespace).map_or("", |(_, behind)| behind);
+    if are_attributes(info) || (language.is_some() && are_attributes(behind)) {
         (language, String::new())
     } else {
         (None, format!("{}\n", info.trim()))
     }
+}
+
+/// Whether this is nothing but `{…}` and `name="…"`. `name=value` is as likely a line of code.
+fn are_attributes(text: &str) -> bool {
+    let mut rest = text.trim();
+    while !rest.is_empty() {
+        let quoted = || {
+            let (name, value) = rest.split_once('=')?;
+            let quote = value.chars().next().filter(|quote| matches!(quote, '"' | '\''))?;
+            let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+            value[1..].split_once(quote).filter(|_| is_name && !name.is_empty())
+        };
+        let braced = || rest.strip_prefix('{')?.split_once('}');
+        let Some((_, behind)) = braced().or_else(quoted) else { return false };
+        rest = behind.trim_start();
+    }
+    true
 }
 
 /// The language at the start of what the line of a fence says.

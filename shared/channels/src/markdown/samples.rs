@@ -72,6 +72,8 @@ pub(crate) fn any_markdown() -> impl Strategy<Value = String> {
         "\n  - ",
         "1. ",
         "# ",
+        "#",
+        "\n===\n",
         "\n---\n",
         "[",
         "](",

@@ -95,6 +95,11 @@ fn markup_becomes_styles() {
         ("~~~the key is 42\n~~~", "[p=|the key is 42]"),
         ("```rust,ignore title=\"a\" {1,3}\nx\n```", "[p=rust|x]"),
         ("```py\rx\n```", "[p=py|x]"),
+        ("```js title=\"my file.js\"\nx\n```", "[p=js|x]"),
+        ("```export TOKEN=abc\n```", "[p=|export TOKEN=abc]"),
+        ("```x=5\ny\n```", "[p=|x=5\ny]"),
+        ("Intro\n\n#1 Fix the bug\n---\nmore", "Intro\n\n[b|#1 Fix the bug]\nmore"),
+        ("#hashtag\n===\nx", "[b|#hashtag]\nx"),
         (
             "**https://x.example** [*a*](https://y.example/_a_)**b** 见https://z.example，**粗**",
             "[b|https://x.example] [ia=https://y.example/_a_|a][b|b] 见https://z.example，[b|粗]",
