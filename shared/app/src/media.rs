@@ -32,13 +32,13 @@ pub fn files(config: &Config, http: &Arc<dyn PlatformHttp>) -> Files {
     for (account, bot) in &config.telegram {
         if let Some(token) = bot.bot_token.clone() {
             let base = bot.base_url.as_deref().unwrap_or(telegram::DEFAULT_BASE_URL);
-            files = files.with_telegram(telegram::Files::new(Arc::clone(http), account, token, base));
+            files = files.with_telegram(telegram::Client::new(Arc::clone(http), account, token, base));
         }
     }
     for (account, app) in &config.slack {
         if let Some(token) = app.bot_token.clone() {
             let base = app.base_url.as_deref().unwrap_or(slack::DEFAULT_BASE_URL);
-            files = files.with_slack(slack::Files::new(Arc::clone(http), account, token, base));
+            files = files.with_slack(slack::Client::new(Arc::clone(http), account, token, base));
         }
     }
     files

@@ -47,8 +47,8 @@ pub enum FileError {
 /// The clients that read files, by account.
 #[derive(Debug, Default)]
 pub struct Files {
-    telegram: BTreeMap<String, telegram::Files>,
-    slack: BTreeMap<String, slack::Files>,
+    telegram: BTreeMap<String, telegram::Client>,
+    slack: BTreeMap<String, slack::Client>,
 }
 
 impl Files {
@@ -58,17 +58,17 @@ impl Files {
         Self::default()
     }
 
-    /// The same with a Telegram bot's files; its account is their key.
+    /// The same with a Telegram bot's client; its account is its key.
     #[must_use]
-    pub fn with_telegram(mut self, files: telegram::Files) -> Self {
-        self.telegram.insert(files.account().to_owned(), files);
+    pub fn with_telegram(mut self, client: telegram::Client) -> Self {
+        self.telegram.insert(client.account().to_owned(), client);
         self
     }
 
-    /// The same with a Slack app's files; its account is their key.
+    /// The same with a Slack app's client; its account is its key.
     #[must_use]
-    pub fn with_slack(mut self, files: slack::Files) -> Self {
-        self.slack.insert(files.account().to_owned(), files);
+    pub fn with_slack(mut self, client: slack::Client) -> Self {
+        self.slack.insert(client.account().to_owned(), client);
         self
     }
 
@@ -85,11 +85,11 @@ impl Files {
     pub async fn read(&self, channel: Channel, account: &str, reference: &str) -> Result<Bytes, FileError> {
         let bytes = match channel {
             Channel::Telegram => match (self.telegram.get(account), reference.strip_prefix(telegram::FILE_SCHEME)) {
-                (Some(files), Some(id)) => files.read(id).await?,
+                (Some(client), Some(id)) => client.read_file(id).await?,
                 _ => return Err(FileError::NoClient),
             },
             Channel::Slack => match (self.slack.get(account), reference.strip_prefix(slack::FILE_SCHEME)) {
-                (Some(files), Some(id)) => files.read(id).await?,
+                (Some(client), Some(id)) => client.read_file(id).await?,
                 _ => return Err(FileError::NoClient),
             },
             // Their files come with the event or not at all.

@@ -50,8 +50,8 @@ async fn read(
     let http: Arc<dyn PlatformHttp> = scripted.clone();
     let token = || SecretString::from("1:planted-token");
     let files = Files::new()
-        .with_telegram(telegram::Files::new(http.clone(), "main", token(), "https://api.telegram.org/"))
-        .with_slack(slack::Files::new(http, "main", token(), "https://slack.com/api"));
+        .with_telegram(telegram::Client::new(http.clone(), "main", token(), "https://api.telegram.org/"))
+        .with_slack(slack::Client::new(http, "main", token(), "https://slack.com/api"));
     let found = files.read(channel, "main", reference).await;
     assert!(!format!("{found:?} {files:?}").contains("planted"));
     let asked = scripted.asked.lock().unwrap().clone();

@@ -24,7 +24,7 @@ const DEFAULT_WAIT: Duration = Duration::from_secs(1);
 
 /// The client of one Slack app.
 #[derive(Debug, Clone)]
-pub struct Client(Connection);
+pub struct Client(pub(super) Connection);
 
 impl Client {
     /// A client for the app called `account` with its bot token; `base_url` is [`DEFAULT_BASE_URL`] or a fake's.

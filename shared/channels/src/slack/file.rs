@@ -2,17 +2,13 @@
 //! it with the app's token. That token goes to Slack's hosts and to the configured server's, and no redirect is
 //! followed. Without the scope Slack answers with its sign-in page, as a redirect or with a 200.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use http::Uri;
-use secrecy::SecretString;
 use serde_json::Value;
 
-use super::client::is_name;
-use super::connection::Connection;
+use super::client::{Client, is_name};
 use crate::files::{self, DOWNLOAD, FileError};
-use crate::http::{PlatformHttp, PlatformResponse};
+use crate::http::PlatformResponse;
 use crate::json;
 
 /// What a reference begins with.
@@ -21,28 +17,12 @@ pub(crate) const FILE_SCHEME: &str = "slack-file:";
 /// What an app needs to read files.
 const SCOPE: &str = "files:read";
 
-/// Reads the files that one app was sent.
-#[derive(Debug, Clone)]
-pub struct Files(Connection);
-
-impl Files {
-    /// The files of the app called `account`; `base_url` is [`super::DEFAULT_BASE_URL`] or a fake's.
-    #[must_use]
-    pub fn new(http: Arc<dyn PlatformHttp>, account: &str, token: SecretString, base_url: &str) -> Self {
-        Self(Connection::new(http, account, token, base_url))
-    }
-
-    /// The app's account.
-    #[must_use]
-    pub fn account(&self) -> &str {
-        self.0.account()
-    }
-
+impl Client {
     /// The bytes of a file.
     ///
     /// # Errors
     /// [`FileError`].
-    pub async fn read(&self, id: &str) -> Result<Bytes, FileError> {
+    pub(crate) async fn read_file(&self, id: &str) -> Result<Bytes, FileError> {
         if id.is_empty() || !id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
             return Err(FileError::Gone);
         }

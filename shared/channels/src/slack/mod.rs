@@ -17,7 +17,6 @@ mod verify;
 
 pub use client::{Client, DEFAULT_BASE_URL};
 pub(crate) use file::FILE_SCHEME;
-pub use file::Files;
 pub use inbound::{MAX_BODY, UNINSTALLED, normalise, receive};
 pub use manifest::{Manifest, ManifestError};
 pub use outbound::{MAX_UNITS, render};

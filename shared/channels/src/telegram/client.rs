@@ -32,7 +32,7 @@ const DEFAULT_WAIT: Duration = Duration::from_secs(5);
 
 /// The client of one bot.
 #[derive(Debug, Clone)]
-pub struct Client(Connection);
+pub struct Client(pub(super) Connection);
 
 impl Client {
     /// A client for the bot called `account`; `base_url` is [`DEFAULT_BASE_URL`] or a server of one's own.

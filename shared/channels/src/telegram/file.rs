@@ -1,42 +1,22 @@
 //! Files of messages: `getFile` says where a file lies (Bot API, "getFile": for an hour at least, up to 20 MB), a second
 //! request reads it. Its address holds the bot's token, so it is made here, used once and shown to nobody.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
-use secrecy::SecretString;
 use serde_json::{Value, json};
 
-use super::connection::Connection;
+use super::Client;
 use crate::files::{self, FileError};
-use crate::http::PlatformHttp;
 use crate::json;
 
 /// What a reference begins with.
 pub(crate) const FILE_SCHEME: &str = "telegram-file:";
 
-/// Reads the files that one bot was sent.
-#[derive(Debug, Clone)]
-pub struct Files(Connection);
-
-impl Files {
-    /// The files of the bot called `account`; `base_url` is [`super::DEFAULT_BASE_URL`] or a server of one's own.
-    #[must_use]
-    pub fn new(http: Arc<dyn PlatformHttp>, account: &str, token: SecretString, base_url: &str) -> Self {
-        Self(Connection::new(http, account, token, base_url))
-    }
-
-    /// The bot's account.
-    #[must_use]
-    pub fn account(&self) -> &str {
-        self.0.account()
-    }
-
+impl Client {
     /// The bytes of a file.
     ///
     /// # Errors
     /// [`FileError`].
-    pub async fn read(&self, file_id: &str) -> Result<Bytes, FileError> {
+    pub(crate) async fn read_file(&self, file_id: &str) -> Result<Bytes, FileError> {
         let answer = self.0.call("getFile", &json!({ "file_id": file_id })).await.map_err(files::no_answer)?;
         let body = serde_json::from_slice::<Value>(&answer.body).unwrap_or_default();
         if !json::flag(&body, "/ok") {

@@ -17,7 +17,6 @@ mod verify;
 pub use administration::{Administration, AdministrationError, Identity, WebhookInfo, check_webhook};
 pub use client::{Client, DEFAULT_BASE_URL};
 pub(crate) use file::FILE_SCHEME;
-pub use file::Files;
 pub use inbound::{MAX_BODY, UPDATES, normalise, receive};
 pub use outbound::{MAX_UNITS, render};
 pub use verify::{SECRET_HEADER, sign_headers, verify};
