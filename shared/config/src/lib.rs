@@ -28,8 +28,8 @@ use reading::Source;
 
 pub use error::{ConfigError, Problem};
 pub use settings::{
-    Account, Agent, Allow, Capability, Cron, DemoSecrets, Gateway, GatewayKey, Groups, Instruction, Limits,
-    ModelSettings, Price, Provider, ReplyTo, Server, Slack, Telegram, Verify, Webhook,
+    Account, Agent, Allow, Capability, Cron, DemoSecrets, Gateway, GatewayKey, Groups, Guardrail, Instruction, Limits,
+    ModelSettings, Price, Provider, ReplyTo, Server, Slack, Telegram, Thinking, Verify, Webhook,
 };
 
 /// Where secrets come from: asked for `NAME` where the file says `env:NAME`, and for `secret:name` where it says that.

@@ -11,4 +11,4 @@ pub use accounts::{
 pub use agent::{Agent, Instruction, Limits};
 pub use demo::DemoSecrets;
 pub(crate) use demo::demo;
-pub use model::{Capability, ModelSettings, Price, Provider};
+pub use model::{Capability, Guardrail, ModelSettings, Price, Provider, Thinking};

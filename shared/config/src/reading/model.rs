@@ -4,15 +4,20 @@ use serde_json::Value;
 
 use super::table::{Context, Table};
 use super::values::{address, amount, flag, one_of, whole, word};
-use crate::{Capability, ModelSettings, Provider};
+use crate::{Capability, Guardrail, ModelSettings, Provider, Thinking};
 
 const PROVIDERS: &[(&str, Provider)] =
     &[("bedrock", Provider::Bedrock), ("openai", Provider::Openai), ("scripted", Provider::Scripted)];
 const CAPABILITIES: &[(&str, Capability)] = &[
     ("tools", Capability::Tools),
     ("images", Capability::Images),
+    ("documents", Capability::Documents),
+    ("cache", Capability::Cache),
+    ("results_alone", Capability::ResultsAlone),
     ("starts_in_reasoning", Capability::StartsInReasoning),
 ];
+/// The least that a model may be told to think (Anthropic, "Extended thinking").
+const THINKING_MIN: u32 = 1024;
 const OPENAI_URL: &str = "https://api.openai.com/v1";
 
 /// A list replaces the one before as a whole: an order of preference cannot be merged.
@@ -49,6 +54,10 @@ fn read(mut table: Table, context: &mut Context<'_>) -> ModelSettings {
     table.table(context, "price", |table, context| {
         table.read(context, "input", &mut model.price.input, amount);
         table.read(context, "output", &mut model.price.output, amount);
+        // What a cache holds is read all the same.
+        (model.price.cache_read, model.price.cache_write) = (model.price.input, model.price.input);
+        table.read(context, "cache_read", &mut model.price.cache_read, amount);
+        table.read(context, "cache_write", &mut model.price.cache_write, amount);
     });
     match provider {
         Provider::Openai => {
@@ -58,6 +67,10 @@ fn read(mut table: Table, context: &mut Context<'_>) -> ModelSettings {
         Provider::Bedrock => {
             table.read_optional(context, "region", &mut model.region, word);
             table.read(context, "stream", &mut model.streams, flag);
+            table.table(context, "guardrail", |table, context| model.guardrail = guardrail(table, context));
+            table.table(context, "thinking", |table, context| {
+                model.thinking = thinking(table, context, model.max_tokens);
+            });
         }
         Provider::Scripted => {}
     }
@@ -80,9 +93,43 @@ fn blank(provider: Provider) -> ModelSettings {
     }
 }
 
+fn guardrail(table: &mut Table, context: &mut Context<'_>) -> Option<Guardrail> {
+    let (mut id, mut version) = (String::new(), String::new());
+    table.read(context, "id", &mut id, word);
+    table.read(context, "version", &mut version, word);
+    for (key, value) in [("id", &id), ("version", &version)] {
+        if value.is_empty() {
+            context.problem(&table.path_of(key), "is missing: guardrail = { id = \"…\", version = \"1\" }");
+        }
+    }
+    Some(Guardrail { id, version })
+}
+
+/// The budget is a part of the answer (Anthropic, "Extended thinking"): an answer that is no longer leaves nothing to say.
+fn thinking(table: &mut Table, context: &mut Context<'_>, max_tokens: Option<u32>) -> Option<Thinking> {
+    let (mut budget, mut adaptive) = (None, false);
+    table.read_optional(context, "budget_tokens", &mut budget, whole(THINKING_MIN..=10_000_000));
+    table.read(context, "adaptive", &mut adaptive, flag);
+    match (budget, adaptive) {
+        (None, false) => None,
+        (None, true) => Some(Thinking::Adaptive),
+        (Some(budget), false) => {
+            if max_tokens.is_none_or(|max_tokens| max_tokens <= budget) {
+                context.problem(&table.path_of("budget_tokens"), "must be less than the model's max_tokens");
+            }
+            Some(Thinking::Budget(budget))
+        }
+        (Some(_), true) => {
+            context.problem(&table.path_of("adaptive"), "is instead of budget_tokens, not beside it");
+            None
+        }
+    }
+}
+
 fn capabilities(value: Value) -> Result<Vec<Capability>, String> {
     let Value::Array(items) = value else {
-        return Err("must be a list of \"tools\", \"images\", \"starts_in_reasoning\"".to_owned());
+        let names: Vec<String> = CAPABILITIES.iter().map(|(name, _)| format!("\"{name}\"")).collect();
+        return Err(format!("must be a list of {}", names.join(", ")));
     };
     items.into_iter().map(one_of(CAPABILITIES)).collect()
 }

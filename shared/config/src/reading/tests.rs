@@ -1,7 +1,9 @@
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 
-use crate::{Allow, Capability, Config, DemoSecrets, Groups, Instruction, Provider, ReplyTo, Verify};
+use crate::{
+    Allow, Capability, Config, DemoSecrets, Groups, Guardrail, Instruction, Provider, ReplyTo, Thinking, Verify,
+};
 
 const EXAMPLE: &str = include_str!("../../turnlock.example.toml");
 
@@ -62,6 +64,35 @@ fn an_openai_model_has_tools_and_openais_own_address() {
     let model = &config.models[0];
     assert!(!model.can(Capability::Images) && model.can(Capability::Tools));
     assert_eq!(model.base_url, "https://api.openai.com/v1");
+}
+
+#[test]
+fn a_bedrock_model_has_a_guardrail_and_thinks() {
+    let bedrock = |more: &str| format!("[[models]]\nprovider = \"bedrock\"\nmodel = \"m\"\n{more}");
+    let config = parse(&bedrock(
+        "capabilities = [\"tools\", \"documents\", \"cache\", \"results_alone\"]\nmax_tokens = 8192\n\
+         guardrail = { id = \"g1\", version = \"DRAFT\" }\nthinking = { budget_tokens = 4096 }\n\
+         price = { input = 3, output = 15, cache_read = 0.3 }",
+    ));
+    let model = &config.models[0];
+    let can = [Capability::Documents, Capability::Cache, Capability::ResultsAlone].map(|what| model.can(what));
+    assert_eq!((can, model.can(Capability::Images)), ([true; 3], false));
+    assert_eq!(model.guardrail, Some(Guardrail { id: "g1".into(), version: "DRAFT".into() }));
+    assert_eq!(model.thinking, Some(Thinking::Budget(4096)));
+    assert_eq!((model.price.cache_read, model.price.cache_write), (0.3, 3.0), "else what is read costs");
+    let adaptive = parse(&bedrock("thinking = { adaptive = true }"));
+    assert_eq!(adaptive.models[0].thinking, Some(Thinking::Adaptive));
+    for (more, want) in [
+        ("thinking = { budget_tokens = 4096 }", "thinking.budget_tokens: must be less than the model's max_tokens"),
+        ("max_tokens = 2000\nthinking = { budget_tokens = 2000 }", "must be less than the model's max_tokens"),
+        ("thinking = { budget_tokens = 1000 }", "must be a whole number from 1024 to 10000000"),
+        ("max_tokens = 9000\nthinking = { budget_tokens = 2000, adaptive = true }", "is instead of budget_tokens"),
+        ("guardrail = { id = \"g1\" }", "models[0].guardrail.version: is missing"),
+        ("capabilities = \"cache\"", "must be a list of \"tools\", \"images\", \"documents\", \"cache\""),
+    ] {
+        let got = refusal(&bedrock(more));
+        assert!(got.contains(want), "{more}\nwant {want}\ngot  {got}");
+    }
 }
 
 #[test]

@@ -23,6 +23,10 @@ pub struct ModelSettings {
     pub context_tokens: Option<u32>,
     /// The most tokens of one answer; `None` = the provider's own limit.
     pub max_tokens: Option<u32>,
+    /// The guardrail that a Bedrock model is asked with.
+    pub guardrail: Option<Guardrail>,
+    /// Whether a Claude model on Bedrock thinks before it answers, and how much.
+    pub thinking: Option<Thinking>,
     /// What it costs.
     pub price: Price,
 }
@@ -45,8 +49,32 @@ pub enum Capability {
     Tools,
     /// It sees images.
     Images,
+    /// It reads documents.
+    Documents,
+    /// It takes cache points (Bedrock: Claude and Nova).
+    Cache,
+    /// It refuses anything beside the results of tools (Bedrock: Llama, which is known by its id).
+    ResultsAlone,
     /// Its text begins inside the thinking tag.
     StartsInReasoning,
+}
+
+/// A guardrail of Bedrock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Guardrail {
+    /// Its id or ARN.
+    pub id: String,
+    /// Its version: a number, or `DRAFT`.
+    pub version: String,
+}
+
+/// How a model thinks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Thinking {
+    /// Up to this many tokens.
+    Budget(u32),
+    /// As much as it finds right. Newer models know nothing else.
+    Adaptive,
 }
 
 /// What a million tokens cost, in any one currency.
@@ -56,6 +84,10 @@ pub struct Price {
     pub input: f64,
     /// Written.
     pub output: f64,
+    /// Read from a cache; what is read costs, where it is not said.
+    pub cache_read: f64,
+    /// Read and written to a cache; what is read costs, where it is not said.
+    pub cache_write: f64,
 }
 
 impl Default for ModelSettings {
@@ -70,6 +102,8 @@ impl Default for ModelSettings {
             capabilities: vec![Capability::Tools, Capability::Images],
             context_tokens: None,
             max_tokens: None,
+            guardrail: None,
+            thinking: None,
             price: Price::default(),
         }
     }
