@@ -14,6 +14,7 @@
 //! | [`rate`] | the arithmetic of the session rate |
 //! | [`turn`] | outcomes, jobs and what a committed turn owes |
 //! | [`commit`] | the only door through which a turn becomes a committed turn |
+//! | [`secrets`] | secrets by their known shapes, and how they are removed |
 //! | [`text`] | graphemes, lone surrogates, invisible characters |
 //! | [`time`] | typed milliseconds and seconds |
 
@@ -25,6 +26,7 @@ pub mod event;
 pub mod ids;
 pub mod message;
 pub mod rate;
+pub mod secrets;
 pub mod session;
 pub mod text;
 pub mod thinking;
