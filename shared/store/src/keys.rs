@@ -7,6 +7,7 @@
 //! | turn | `S#<session>` | `T#<generation>#<first message>` |
 //! | part of a turn above 300 KB | `S#<session>` | `part#<event>#<fence>#<n>` |
 //! | journal step, result | `S#<session>` | `J#<event>#<step>`, `J#<event>#<step>#R#<call>` |
+//! | piece of a result that was too long to be shown | `S#<session>` | `X#<call's key>#<n>` |
 //! | event marker | `E#<event>` | `MARKER` |
 //! | admission of an API event | `E#<event>` | `ADMISSION` |
 //! | gateway event | `E#<event>` | `GATEWAY` |
@@ -80,6 +81,12 @@ pub fn journal_step(session: &SessionKey, event: &EventId, step: u32) -> Key {
 #[must_use]
 pub fn journal_result(session: &SessionKey, event: &EventId, step: u32, call: u32) -> Key {
     (session_partition(session), format!("J#{event}#{step:04}#R#{call:03}"))
+}
+
+/// Piece `n` of a tool result, by the key of its call.
+#[must_use]
+pub fn result(session: &SessionKey, call: &str, n: usize) -> Key {
+    (session_partition(session), format!("X#{call}#{n:03}"))
 }
 
 /// The sign that an event is committed.

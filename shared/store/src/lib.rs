@@ -12,6 +12,7 @@
 //! | [`sessions`] | the session head: lock, fence, stop, and the commit |
 //! | [`history`] | turn items |
 //! | [`journal`] | the steps of a turn in progress |
+//! | [`results`] | tool results that were too long to be shown whole |
 //! | [`markers`] | the sign that an event is committed |
 //! | [`ledger`] | delivery's record of each part |
 //! | [`chats`] | a chat's next free moment, whether it is gone, where it went |
@@ -44,6 +45,7 @@ pub mod memory;
 pub mod pairing;
 pub mod recall;
 mod request;
+pub mod results;
 pub mod reviews;
 pub mod sessions;
 pub mod table;

@@ -16,5 +16,6 @@ mod golden_sessions;
 mod ledger;
 mod memory;
 mod pairing;
+mod results;
 mod reviews;
 mod sessions;
