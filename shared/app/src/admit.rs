@@ -330,9 +330,16 @@ impl Admission {
         match envelope.command {
             None => send::inbound(&*self.inbound, envelope).await,
             // Ingress makes no unknown command; control hands it back until somebody knows it.
-            Some(Command::Stop | Command::Status | Command::Help | Command::Tap | Command::Unknown) => {
-                send::control(&*self.control, envelope).await
-            }
+            Some(
+                Command::Stop
+                | Command::Status
+                | Command::Help
+                | Command::Tap
+                | Command::Approve
+                | Command::Deny
+                | Command::Steer
+                | Command::Unknown,
+            ) => send::control(&*self.control, envelope).await,
             Some(Command::New) => {
                 send::inbound(&*self.inbound, envelope).await?;
                 send::control(&*self.control, envelope).await

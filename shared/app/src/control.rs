@@ -79,7 +79,7 @@ impl Control {
             Command::Help => language.help(&self.settings.name),
             // No card of ours waits for a button in this version.
             Command::Tap => language.button_expired(),
-            Command::Unknown => return Err(ControlError::Unknown),
+            Command::Approve | Command::Deny | Command::Steer | Command::Unknown => return Err(ControlError::Unknown),
         };
         self.answer(envelope, answer).await
     }
@@ -121,7 +121,9 @@ pub(crate) fn settled(event: &InboundEvent, outcome: Outcome, at: Millis) -> Dra
         messages: Vec::new(),
         outcome,
         usage: Usage::default(),
+        calls: Vec::new(),
         owed: Vec::new(),
+        merged: Vec::new(),
         at,
     }
 }

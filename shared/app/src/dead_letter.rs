@@ -124,14 +124,21 @@ pub(crate) async fn give_up(dead_letters: &dyn Queue, (queue, name): (&dyn Queue
 }
 
 /// The error that a given-up command gets as its answer, recognised by its id like the answer that it takes the place
-/// of. Not so for `/new`: its copy in the inbound queue answers for itself.
+/// of.
 async fn answer_command(agent: &Agent, record: &Record) -> Result<(), AnswerError> {
     let Ok(Envelope { event, command: Some(command), .. }) = serde_json::from_str::<Envelope>(&record.body) else {
         return Ok(());
     };
     match command {
-        Command::New => return Ok(()),
-        Command::Stop | Command::Status | Command::Help | Command::Tap | Command::Unknown => {}
+        // The copy in the inbound queue answers for itself.
+        Command::New | Command::Steer => return Ok(()),
+        Command::Stop
+        | Command::Status
+        | Command::Help
+        | Command::Tap
+        | Command::Approve
+        | Command::Deny
+        | Command::Unknown => {}
     }
     let outcome = Outcome::Failed { reason: Failure::Dead };
     let draft = control::settled(&event, outcome, agent.store.clock().now_ms());

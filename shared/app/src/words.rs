@@ -134,6 +134,16 @@ impl Language {
                 "Das brauchte mehr Schritte, als ich gehen darf. Kannst du nach einem kleineren Stück fragen?",
                 "步骤太多，我先停下了。能把问题拆小一点吗？",
             ),
+            Failure::ApprovalExpired => self.pick(
+                "Nobody allowed what I wanted to do in time, so I did not do it. Please ask me again if it is still wanted.",
+                "Niemand hat rechtzeitig erlaubt, was ich tun wollte, also habe ich es gelassen. Frag mich bitte noch einmal, wenn es noch gewünscht ist.",
+                "没有人及时批准我要做的操作，所以我没有执行。如果仍然需要，请再告诉我一次。",
+            ),
+            Failure::DailyLimit => self.pick(
+                "I have done as much as I may for today. Please write to me again tomorrow.",
+                "Für heute habe ich getan, was ich darf. Bitte schreib mir morgen wieder.",
+                "我今天的额度已用完，请明天再来找我。",
+            ),
             Failure::TooOld
             | Failure::Dead
             | Failure::TooManyAttempts
@@ -232,7 +242,15 @@ impl Language {
             )),
             Command::Status => Some(self.pick("say what I am doing", "sagen, was ich gerade tue", "查看当前状态")),
             Command::Help => Some(self.pick("say what I can do", "sagen, was ich kann", "查看使用说明")),
-            Command::Tap | Command::Unknown => None,
+            Command::Approve => {
+                Some(self.pick("allow what I asked for", "erlauben, worum ich gebeten habe", "批准我请求的操作"))
+            }
+            Command::Deny => Some(self.pick(
+                "do not allow what I asked for",
+                "nicht erlauben, worum ich gebeten habe",
+                "拒绝我请求的操作",
+            )),
+            Command::Tap | Command::Steer | Command::Unknown => None,
         }
     }
 

@@ -8,7 +8,7 @@ use crate::ids::EventId;
 use crate::message::Message;
 use crate::session::SessionKey;
 use crate::time::Millis;
-use crate::turn::{Outcome, Owed, Usage};
+use crate::turn::{ModelCall, Outcome, Owed, Usage};
 
 /// A turn that is ready to be committed.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,8 +29,12 @@ pub struct Draft {
     pub outcome: Outcome,
     /// What it used.
     pub usage: Usage,
+    /// The calls of models that it used it for.
+    pub calls: Vec<ModelCall>,
     /// What must follow.
     pub owed: Vec<Owed>,
+    /// The events whose texts it used besides its own: they are committed with it.
+    pub merged: Vec<EventId>,
     /// When.
     pub at: Millis,
 }
@@ -108,6 +112,17 @@ impl Draft {
             owed: self.owed.clone(),
             at: self.at,
         }
+    }
+
+    /// The markers of the events whose texts this draft used: their answer is this turn's.
+    pub fn merged_markers(&self) -> impl Iterator<Item = Marker> {
+        self.merged.iter().map(|event| Marker {
+            event_id: event.clone(),
+            messages: 0,
+            outcome: Outcome::Merged { into: self.event_id.clone() },
+            owed: Vec::new(),
+            ..self.marker()
+        })
     }
 }
 

@@ -65,6 +65,12 @@ pub enum Command {
     Help,
     /// A button of ours was pressed; which one, the event's metadata says under `tap`.
     Tap,
+    /// Let the call run that waits for a person; its code may stand behind the command.
+    Approve,
+    /// Do not let it run.
+    Deny,
+    /// Not a command that anybody types: the copy of a message that may reach the turn that runs before it.
+    Steer,
     /// A command that this version does not know: it is left to a later version during a rolling deploy.
     #[serde(other)]
     Unknown,

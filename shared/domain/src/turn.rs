@@ -46,6 +46,10 @@ pub enum Failure {
     NoAnswer,
     /// It needed more steps than a turn may take.
     TooManySteps,
+    /// Nobody decided in time whether a call may run.
+    ApprovalExpired,
+    /// The deployment has spent what it may spend in a day.
+    DailyLimit,
     /// It was given up by the queue.
     Dead,
     /// A reason that this version does not know.
@@ -63,6 +67,8 @@ impl Failure {
             Self::ModelRefused => "model_refused",
             Self::NoAnswer => "no_answer",
             Self::TooManySteps => "too_many_steps",
+            Self::ApprovalExpired => "approval_expired",
+            Self::DailyLimit => "daily_limit",
             Self::Dead => "dead",
             Self::Unknown => "unknown",
         }
@@ -133,20 +139,52 @@ impl Job {
     }
 }
 
-/// Tokens that a turn used.
+/// Tokens that were used, and what they cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
-    /// Tokens the model read.
+    /// Tokens the model read, those of a cache apart.
     pub input_tokens: u64,
     /// Tokens the model wrote.
     pub output_tokens: u64,
+    /// Tokens that were read from the provider's cache.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cache_read_tokens: u64,
+    /// Tokens that were written to the provider's cache.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cache_write_tokens: u64,
+    /// What it cost, in millionths of the currency of the configured prices.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cost: u64,
+}
+
+/// One call of a model.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ModelCall {
+    /// The model's name.
+    pub model: String,
+    /// What it used.
+    #[serde(flatten)]
+    pub usage: Usage,
 }
 
 impl Usage {
-    /// Adds another call's tokens.
+    /// Adds another call's.
     pub fn add(&mut self, other: Self) {
-        self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
-        self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
+        let fields = [
+            (&mut self.input_tokens, other.input_tokens),
+            (&mut self.output_tokens, other.output_tokens),
+            (&mut self.cache_read_tokens, other.cache_read_tokens),
+            (&mut self.cache_write_tokens, other.cache_write_tokens),
+            (&mut self.cost, other.cost),
+        ];
+        for (sum, more) in fields {
+            *sum = sum.saturating_add(more);
+        }
     }
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }

@@ -240,7 +240,9 @@ impl Store {
                 messages: messages.get(range).unwrap_or_default().to_vec(),
                 outcome: Outcome::Replied,
                 usage: Usage::default(),
+                calls: Vec::new(),
                 owed: Vec::new(),
+                merged: Vec::new(),
                 at: now,
             };
             if let Some(item) = self.seal_turn(&draft, 0).await? {

@@ -3,7 +3,7 @@
 //! A step is written in one transaction with the head (owner, fence, no stop); a result is put once into its call's own
 //! slot, by the worker that ran the call or by a successor's verdict `unknown`, whichever comes first.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::{ReturnValuesOnConditionCheckFailure, Update};
@@ -13,19 +13,20 @@ use turnlock_domain::ids::EventId;
 use turnlock_domain::message::Block;
 use turnlock_domain::session::SessionKey;
 use turnlock_domain::time::Millis;
-use turnlock_domain::turn::Usage;
+use turnlock_domain::turn::{ModelCall, Usage};
 
 use crate::error::StoreError;
 use crate::item::{from_item, json_fault, ms, n, s, text, to_item};
-use crate::request::{Conditional, Reason, Transaction};
+use crate::request::{Conditional, Item, Reason, Transaction};
 use crate::sessions::{Head, Lock, put, update};
+use crate::steer::SteerText;
 use crate::{MARKER_LIFETIME, Store, keys};
 
 /// The most journal items that are read: 40 steps with a handful of results each.
 const MAX_ITEMS: usize = 1000;
 
 /// What the model said in one step: its blocks, tool uses among them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Step {
     /// The step's number, from 1.
     pub step: u32,
@@ -37,6 +38,16 @@ pub struct Step {
     /// Calls whose arguments could not be read, and what the model is told: they never run, whoever resumes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bad: Vec<(String, String)>,
+    /// The calls that may only run when a person allows it, by their index. Decided when the step was made: after a
+    /// deploy with other rules none is started a second time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asks: Vec<u32>,
+    /// The texts that were used before this step, in order: what came after the results of the step before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steered: Vec<SteerText>,
+    /// The calls of models that it took, `usage` in all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<ModelCall>,
 }
 
 /// What became of one call.
@@ -72,6 +83,8 @@ pub struct Journal {
     pub steps: Vec<Step>,
     /// The results, by step and call.
     pub results: BTreeMap<(u32, u32), CallResult>,
+    /// The calls that a person allowed and that were started.
+    pub started: BTreeSet<(u32, u32)>,
 }
 
 /// What writing a step came to.
@@ -158,12 +171,8 @@ impl Store {
         call: u32,
         result: &CallResult,
     ) -> Result<ResultSlot, StoreError> {
-        let now = self.clock().now_ms();
-        let item = StepItem { owner: lock.owner.clone(), fence: lock.fence, body: json(&lock.event, result)?, at: now };
-        let key = keys::journal_result(&lock.session, &lock.event, step, call);
-        let item = to_item("journal result", key, &item, Some(now.ttl(MARKER_LIFETIME)))?;
         let request = self
-            .put_item(item)
+            .put_item(self.result_item(lock, step, call, result)?)
             .condition_expression("attribute_not_exists(pk)")
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
         match self.put(request).await? {
@@ -176,6 +185,28 @@ impl Store {
                 Ok(ResultSlot::Taken(parse(&lock.event, &old.body)?))
             }
         }
+    }
+
+    pub(crate) fn result_item(
+        &self,
+        lock: &Lock,
+        step: u32,
+        call: u32,
+        result: &CallResult,
+    ) -> Result<Item, StoreError> {
+        let key = keys::journal_result(&lock.session, &lock.event, step, call);
+        self.slot(lock, key, json(&lock.event, result)?)
+    }
+
+    /// The sign that an approved call was started.
+    pub(crate) fn started_item(&self, lock: &Lock, step: u32, call: u32) -> Result<Item, StoreError> {
+        self.slot(lock, keys::journal_started(&lock.session, &lock.event, step, call), String::new())
+    }
+
+    fn slot(&self, lock: &Lock, key: keys::Key, body: String) -> Result<Item, StoreError> {
+        let now = self.clock().now_ms();
+        let item = StepItem { owner: lock.owner.clone(), fence: lock.fence, body, at: now };
+        to_item("journal item", key, &item, Some(now.ttl(MARKER_LIFETIME)))
     }
 
     /// The journal of an event.
@@ -194,9 +225,12 @@ impl Store {
             let place = text(&item, keys::SK).and_then(|sk| sk.strip_prefix(&prefix)).and_then(place);
             let item: StepItem = from_item("journal item", item)?;
             match place {
-                Some((_, None)) => journal.steps.push(parse(event, &item.body)?),
-                Some((step, Some(call))) => {
+                Some(Place::Step) => journal.steps.push(parse(event, &item.body)?),
+                Some(Place::Result(step, call)) => {
                     journal.results.insert((step, call), parse(event, &item.body)?);
+                }
+                Some(Place::Started(step, call)) => {
+                    journal.started.insert((step, call));
                 }
                 None => return Err(StoreError::corrupt("journal item", event, "its key is none of ours")),
             }
@@ -205,12 +239,23 @@ impl Store {
     }
 }
 
-/// `0003` is step 3, `0003#R#001` its call 1.
-fn place(rest: &str) -> Option<(u32, Option<u32>)> {
-    match rest.split_once("#R#") {
-        None => Some((rest.parse().ok()?, None)),
-        Some((step, call)) => Some((step.parse().ok()?, Some(call.parse().ok()?))),
+/// What a journal item is.
+enum Place {
+    Step,
+    Result(u32, u32),
+    Started(u32, u32),
+}
+
+/// `0003` is step 3, `0003#R#001` the result of its call 1, `0003#S#001` that it was started.
+fn place(rest: &str) -> Option<Place> {
+    let call = |step: &str, call: &str| Some((step.parse().ok()?, call.parse().ok()?));
+    if let Some((step, rest)) = rest.split_once("#R#") {
+        return call(step, rest).map(|(step, call)| Place::Result(step, call));
     }
+    if let Some((step, rest)) = rest.split_once("#S#") {
+        return call(step, rest).map(|(step, call)| Place::Started(step, call));
+    }
+    rest.parse::<u32>().ok().map(|_| Place::Step)
 }
 
 fn step_refusal(
@@ -223,8 +268,11 @@ fn step_refusal(
     let (head, item) = (reason(0), reason(1));
     if head.condition_failed {
         let head: Head = from_item("session head", head.item.unwrap_or_default())?;
-        let mine = head.owner.as_deref() == Some(&lock.owner) && head.fence == lock.fence;
-        return Ok(if mine && head.stops(position) { StepWritten::Stopped } else { StepWritten::LockLost });
+        return Ok(if head.is_held(lock) && head.stops(position) {
+            StepWritten::Stopped
+        } else {
+            StepWritten::LockLost
+        });
     }
     let old: StepItem = from_item("journal step", item.item.unwrap_or_default())?;
     if old.owner == lock.owner && old.fence == lock.fence {

@@ -7,6 +7,7 @@
 //! | turn | `S#<session>` | `T#<generation>#<first message>` |
 //! | part of a turn above 300 KB | `S#<session>` | `part#<event>#<fence>#<n>` |
 //! | journal step, result | `S#<session>` | `J#<event>#<step>`, `J#<event>#<step>#R#<call>` |
+//! | start of a call that was approved | `S#<session>` | `J#<event>#<step>#S#<call>` |
 //! | piece of a result that was too long to be shown | `S#<session>` | `X#<call's key>#<n>` |
 //! | event marker | `E#<event>` | `MARKER` |
 //! | admission of an API event | `E#<event>` | `ADMISSION` |
@@ -16,6 +17,7 @@
 //! | chat of the ledger | `C#<chat>` | `CHAT` |
 //! | pairings of an account | `A#<channel>:<account>` | `PAIRING` |
 //! | memory scope head, fact, episode | `M#<scope>` | `HEAD`, `F#<key>`, `P#<session>#<generation>#<from>` |
+//! | approval | `APPROVALS` | `<closes at><random>` |
 //! | rate bucket | `R#<session>` | `BUCKET` |
 //! | claim of a job | `K#<job>` | `CLAIM` |
 //! | dead item, its place in the list | `E#<event>`, `DEAD` | `DEAD`, `<time>#<event>` |
@@ -81,6 +83,21 @@ pub fn journal_step(session: &SessionKey, event: &EventId, step: u32) -> Key {
 #[must_use]
 pub fn journal_result(session: &SessionKey, event: &EventId, step: u32, call: u32) -> Key {
     (session_partition(session), format!("J#{event}#{step:04}#R#{call:03}"))
+}
+
+/// The sign that a call which a person allowed was started.
+#[must_use]
+pub fn journal_started(session: &SessionKey, event: &EventId, step: u32, call: u32) -> Key {
+    (session_partition(session), format!("J#{event}#{step:04}#S#{call:03}"))
+}
+
+/// The partition of approvals: few, and listed by the time until which they are open.
+pub const APPROVALS: &str = "APPROVALS";
+
+/// An approval.
+#[must_use]
+pub fn approval(id: &str) -> Key {
+    (APPROVALS.to_owned(), id.to_owned())
 }
 
 /// Piece `n` of a tool result, by the key of its call.

@@ -12,6 +12,8 @@
 //! | [`sessions`] | the session head: lock, fence, stop, and the commit |
 //! | [`history`] | turn items |
 //! | [`journal`] | the steps of a turn in progress |
+//! | [`approvals`] | calls that wait for a person: asked, decided, used |
+//! | [`steer`] | texts for the turn that runs |
 //! | [`results`] | tool results that were too long to be shown whole |
 //! | [`markers`] | the sign that an event is committed |
 //! | [`ledger`] | delivery's record of each part |
@@ -29,6 +31,7 @@
 
 pub mod admission;
 pub mod albums;
+pub mod approvals;
 pub mod buckets;
 pub mod chats;
 pub mod consolidation;
@@ -48,6 +51,7 @@ mod request;
 pub mod results;
 pub mod reviews;
 pub mod sessions;
+pub mod steer;
 pub mod table;
 mod write;
 

@@ -4,10 +4,13 @@
 //! **and** the fence; both stand in the item, so a repetition after a lost answer recognises itself in the old image.
 //! Times are absolute milliseconds in the item: an expired lease is free for whoever comes, at once.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
-use aws_sdk_dynamodb::types::{Put, ReturnValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update};
+use aws_sdk_dynamodb::types::{
+    AttributeValue, Put, ReturnValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
+};
 use serde::{Deserialize, Serialize};
 use turnlock_domain::commit::{Draft, Marker, Written};
 use turnlock_domain::envelope::Position;
@@ -15,6 +18,7 @@ use turnlock_domain::ids::EventId;
 use turnlock_domain::session::SessionKey;
 use turnlock_domain::time::Millis;
 
+use crate::approvals::{ApprovalState, Ask};
 use crate::error::StoreError;
 use crate::item::{from_item, ms, n, s};
 use crate::request::{Conditional, Item, Reason, Transaction};
@@ -46,10 +50,27 @@ pub struct Head {
     /// That event without its content, as JSON: where to answer it if it has to be given up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unfinished_route: Option<String>,
+    /// That event's place in its session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unfinished_position: Option<Position>,
     /// How many receives of that event ended without progress.
     pub attempts: u32,
     /// The last journal step of that event; 0 = no journal.
     pub step: u32,
+    /// What that event's turn waits for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ask: Option<Ask>,
+    /// Until when it waited the last time it did: its age counts from there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waited_until: Option<Millis>,
+    /// By what its sleeping message is woken, and of which receive that is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receipt: Option<String>,
+    /// The number of the receive that `receipt` is of.
+    pub receipt_receives: u32,
+    /// The texts for the turn that runs, as JSON: [`Head::texts_for`].
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub steer: BTreeSet<String>,
     /// The event whose receives are noted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noted_event: Option<EventId>,
@@ -99,6 +120,31 @@ impl Head {
     pub fn stops(&self, position: &Position) -> bool {
         self.stop_before.as_ref().is_some_and(|stop| position < stop)
     }
+
+    /// Whether `lock` still holds the session.
+    #[must_use]
+    pub fn is_held(&self, lock: &Lock) -> bool {
+        self.owner.as_deref() == Some(&lock.owner) && self.fence == lock.fence
+    }
+
+    /// Whether the unfinished turn waits for the decision `id`.
+    #[must_use]
+    pub fn waits_for(&self, id: &str) -> bool {
+        self.ask.as_ref().is_some_and(|ask| ask.id == id && ask.decision.is_none())
+    }
+
+    /// Since when an event that was accepted at `accepted_at` makes somebody wait: the session's last commit is where the
+    /// line moved on, and what its own turn waited for a person does not count (trace V6). A turn that still waits has
+    /// waited for as long as it may when its approval expires.
+    #[must_use]
+    pub fn waits_since(&self, accepted_at: Millis) -> Millis {
+        let asked = self.ask.as_ref().map(|ask| ask.decision.as_ref().map_or(ask.expires_at, |decision| decision.at));
+        [Some(accepted_at), self.last_commit_at, self.waited_until, asked]
+            .into_iter()
+            .flatten()
+            .max()
+            .unwrap_or_default()
+    }
 }
 
 /// The lock on a session, as its holder knows it.
@@ -123,6 +169,8 @@ pub struct Acquire<'a> {
     pub event: &'a EventId,
     /// When that event was accepted.
     pub accepted_at: Millis,
+    /// Its place in its session.
+    pub position: &'a Position,
     /// That event without its content, as JSON.
     pub route: &'a str,
     /// A random id, new for every try.
@@ -173,6 +221,10 @@ pub struct HeadChange {
     pub introduced: bool,
     /// Whether another event stays unfinished: this one was given up by a queue and overtook it.
     pub keep_unfinished: bool,
+    /// The texts for a running turn that end with this commit: its own and those it used, as the head has them.
+    pub steer_done: Vec<String>,
+    /// What becomes of the approval that the turn waited for.
+    pub ask_ended: Option<(String, ApprovalState)>,
 }
 
 /// Why a commit was refused. Nothing of the draft is in the history then.
@@ -182,6 +234,10 @@ pub enum CommitRefused {
     AlreadyCommitted(Box<Marker>),
     /// A stop reaches the event: what there is may be committed with the mark.
     Stopped,
+    /// Somebody decided before the expiry was committed: the turn goes on (trace V7).
+    Decided,
+    /// An event whose text was used has been committed by itself meanwhile.
+    MergedBefore(EventId),
     /// The lock is somebody else's.
     LockLost,
 }
@@ -230,12 +286,13 @@ impl Store {
         if !want.dead_letter {
             sets.push_str(
                 ", unfinished = :event, unfinished_accepted_at = :accepted, unfinished_route = :route, \
-                 attempts = if_not_exists(attempts, :zero) + :one",
+                 unfinished_position = :position, attempts = if_not_exists(attempts, :zero) + :one",
             );
             condition.push_str(" AND (attribute_not_exists(unfinished) OR unfinished = :event)");
             request = request
                 .expression_attribute_values(":event", s(want.event.as_str()))
                 .expression_attribute_values(":accepted", ms(want.accepted_at))
+                .expression_attribute_values(":position", s(want.position.as_str()))
                 .expression_attribute_values(":route", s(want.route));
         }
         request
@@ -414,10 +471,17 @@ impl Store {
         if let Some(turn) = sealed {
             actions.push(put(self.put_new(turn)?));
         }
+        let first_merged = actions.len();
+        for marker in draft.merged_markers() {
+            actions.push(put(markers::put_marker(self, &marker)?));
+        }
+        if let Some((id, state)) = &change.ask_ended {
+            actions.push(update(self.approval_ended(id, *state, None)?));
+        }
         let token = commit_token(draft, lock);
         match self.transact(actions, &token).await? {
             Transaction::Done => Ok(Written::Committed),
-            Transaction::Cancelled(reasons) => refusal(draft, lock, position, reasons),
+            Transaction::Cancelled(reasons) => refusal(draft, lock, position, (reasons, first_merged)),
         }
     }
 
@@ -449,13 +513,13 @@ impl Store {
             .expression_attribute_values(":count", n(draft.first + draft.messages.len() as u64))
             .expression_attribute_values(":now", ms(draft.at))
             .expression_attribute_values(":calls", n(change.tool_calls))
-            .expression_attribute_values(
-                ":introduced",
-                aws_sdk_dynamodb::types::AttributeValue::Bool(change.introduced),
-            );
+            .expression_attribute_values(":introduced", AttributeValue::Bool(change.introduced));
         if let Some(position) = position {
             condition.push_str(" AND (attribute_not_exists(stop_before) OR stop_before <= :position)");
             head = head.expression_attribute_values(":position", s(position.as_str()));
+        }
+        if let Some((_, ApprovalState::Expired)) = change.ask_ended {
+            condition.push_str(" AND attribute_not_exists(ask.decision)");
         }
         if reset {
             sets.push_str(", generation = :generation, boundary = :zero");
@@ -468,7 +532,12 @@ impl Store {
             removes.push_str(", claim_worker, claim_to");
             head = head.expression_attribute_values(":job", s(job)).expression_attribute_values(":until", ms(*until));
         }
-        head.update_expression(format!("{sets} {removes}"))
+        let mut expression = format!("{sets} {removes}");
+        if !change.steer_done.is_empty() {
+            expression.push_str(" DELETE steer :used");
+            head = head.expression_attribute_values(":used", AttributeValue::Ss(change.steer_done.clone()));
+        }
+        head.update_expression(expression)
             .condition_expression(condition)
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .build()
@@ -505,7 +574,8 @@ impl Store {
 
 /// What goes from the head when the unfinished event is finished. The noted receives stay: they may be those of an event
 /// that waits behind it, which would be given up without them (trace V3), and they count for the event they name alone.
-const UNFINISHED: &str = "unfinished, unfinished_accepted_at, unfinished_route, attempts, step";
+const UNFINISHED: &str = "unfinished, unfinished_accepted_at, unfinished_route, unfinished_position, attempts, step, \
+                          ask, waited_until, receipt, receipt_receives";
 
 pub(crate) fn update(update: Update) -> TransactWriteItem {
     TransactWriteItem::builder().update(update).build()
@@ -516,9 +586,10 @@ pub(crate) fn put(put: Put) -> TransactWriteItem {
 }
 
 /// A turn that is committed with the mark after a stop refused it is another transaction than the refused one, and
-/// DynamoDB refuses another body under one token.
+/// DynamoDB refuses another body under one token. So it is for one that used fewer texts.
 fn commit_token(draft: &Draft, lock: &Lock) -> String {
-    format!("commit {} {} {} {:?}", draft.event_id, lock.owner, lock.fence, draft.outcome)
+    let merged = draft.merged.len();
+    format!("commit {} {} {} {:?} {merged}", draft.event_id, lock.owner, lock.fence, draft.outcome)
 }
 
 /// Reads why a commit was refused: the marker's old image first (it may be ours), then the head's.
@@ -526,7 +597,7 @@ fn refusal(
     draft: &Draft,
     lock: &Lock,
     position: Option<&Position>,
-    mut reasons: Vec<Reason>,
+    (mut reasons, first_merged): (Vec<Reason>, usize),
 ) -> Result<Written<CommitRefused>, StoreError> {
     let mut reason = |index: usize| reasons.get_mut(index).map(std::mem::take).unwrap_or_default();
     let (head, marker, turn) = (reason(0), reason(1), reason(2));
@@ -541,13 +612,18 @@ fn refusal(
     }
     if head.condition_failed {
         let head: Head = from_item("session head", head.item.unwrap_or_default())?;
-        let mine = head.owner.as_deref() == Some(&lock.owner) && head.fence == lock.fence;
         let stopped = position.is_some_and(|position| head.stops(position));
-        return match (mine, stopped) {
+        let decided = head.ask.as_ref().is_some_and(|ask| ask.decision.is_some());
+        return match (head.is_held(lock), stopped) {
             (true, true) => Ok(Written::Refused(CommitRefused::Stopped)),
             (false, _) => Ok(Written::Refused(CommitRefused::LockLost)),
+            (true, false) if decided => Ok(Written::Refused(CommitRefused::Decided)),
             (true, false) => Err(StoreError::corrupt("session head", &lock.session, "refused a commit it allows")),
         };
+    }
+    let merged = reasons.iter().skip(first_merged).zip(&draft.merged);
+    if let Some((_, event)) = merged.into_iter().find(|(reason, _)| reason.condition_failed) {
+        return Ok(Written::Refused(CommitRefused::MergedBefore(event.clone())));
     }
     let what = if turn.condition_failed { "a turn stands where the next one belongs" } else { "no reason was given" };
     Err(StoreError::corrupt("turn", &lock.session, what))

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use turnlock_domain::commit::{CommittedTurn, Draft, Written, commit};
+use turnlock_domain::envelope::Position;
 use turnlock_domain::event::InboundEvent;
 use turnlock_domain::ids::EventId;
 use turnlock_domain::session::SessionKey;
@@ -15,7 +16,7 @@ use turnlock_domain::turn::{Failure, Outcome, Owed, Usage};
 use turnlock_store::StoreError;
 use turnlock_store::sessions::{Acquire, Acquired, Head, HeadChange, LEASE_MARGIN, Lock, Release};
 
-use super::inference::journalled;
+use super::calls::journalled;
 use super::lease::Lease;
 use super::response::{self, Said};
 use super::{Agent, Receive};
@@ -50,6 +51,7 @@ impl Agent {
                     session: &receive.session,
                     event: &event.event_id,
                     accepted_at: receive.envelope.accepted_at,
+                    position: &receive.envelope.position,
                     route: &route,
                     owner: &owner,
                     lease: self.settings.limits.lease,
@@ -109,10 +111,13 @@ impl Agent {
             });
         };
         let owner = self.store.write_name();
+        // A head of an earlier version does not say where its event stands.
+        let unplaced = Position::new(head.unfinished_accepted_at.unwrap_or_default(), "");
         let want = Acquire {
             session,
             event: other,
             accepted_at: head.unfinished_accepted_at.unwrap_or_default(),
+            position: head.unfinished_position.as_ref().unwrap_or(&unplaced),
             route: head.unfinished_route.as_deref().unwrap_or_default(),
             owner: &owner,
             lease: self.settings.limits.lease,
@@ -133,7 +138,9 @@ impl Agent {
             messages,
             outcome: Outcome::Failed { reason: Failure::TooOld },
             usage: Usage::default(),
+            calls: Vec::new(),
             owed: vec![Owed::Final],
+            merged: Vec::new(),
             at: self.store.clock().now_ms(),
         };
         let change = HeadChange { tool_calls: head.tool_calls, introduced: head.introduced, ..HeadChange::default() };
@@ -166,7 +173,7 @@ impl Agent {
     }
 }
 
-/// How long an event has waited: from the later of its acceptance and the session's last commit.
+/// How long an event has made somebody wait: [`Head::waits_since`].
 pub(super) fn age(accepted_at: Millis, head: &Head, now: Millis) -> Duration {
-    now.since(accepted_at.max(head.last_commit_at.unwrap_or(accepted_at)))
+    now.since(head.waits_since(accepted_at))
 }

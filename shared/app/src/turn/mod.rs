@@ -6,8 +6,11 @@
 
 mod acquire;
 mod album;
+mod ask;
+mod calls;
 mod context;
 mod dispatch;
+mod flags;
 mod frames;
 mod inference;
 mod lease;
@@ -37,8 +40,9 @@ pub(crate) use dispatch::{final_of, stored_turn};
 pub(crate) use response::MAX_FAILURES;
 
 use acquire::{Taken, age};
+use calls::journalled;
 use frames::Frames;
-use inference::{End, Inference, journalled};
+use inference::{End, Inference};
 use lease::{Lease, VISIBILITY, renewing};
 use response::{Ending, Said};
 
@@ -397,6 +401,9 @@ impl Agent {
                 self.committed_before(receive, lock, *marker).await.map(Ok)
             }
             Err(CommitRefused::LockLost) => Ok(Err(Unsettled::LockLost)),
+            Err(CommitRefused::Decided | CommitRefused::MergedBefore(_)) => {
+                Ok(Err(Unsettled::Back { after: Some(Duration::ZERO), reset: true }))
+            }
             Err(CommitRefused::Stopped) => match again {
                 Some((said, _, scope)) => {
                     Box::pin(self.respond(receive, (lock, head), said, Ending::Stopped, scope)).await

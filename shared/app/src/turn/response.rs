@@ -4,11 +4,13 @@
 use turnlock_domain::boundary;
 use turnlock_domain::commit::Draft;
 use turnlock_domain::envelope::Envelope;
+use turnlock_domain::ids::EventId;
 use turnlock_domain::message::{Block, Message, Role};
 use turnlock_domain::text;
 use turnlock_domain::thinking;
 use turnlock_domain::time::Millis;
-use turnlock_domain::turn::{Failure, Job, JobTarget, Outcome, Owed, Usage};
+use turnlock_domain::turn::{Failure, Job, JobTarget, ModelCall, Outcome, Owed, Usage};
+use turnlock_store::journal::Step;
 use turnlock_store::sessions::{Head, HeadChange, Lock};
 
 use crate::settings::AgentSettings;
@@ -34,12 +36,32 @@ pub(super) struct Said {
     pub(super) answer: Vec<Block>,
     /// Whether the answer hit its length limit.
     pub(super) cut: bool,
-    /// Tokens used.
-    pub(super) usage: Usage,
+    /// The calls of models, those of earlier invocations too.
+    pub(super) calls: Vec<ModelCall>,
+    /// The events whose texts reached the model besides the turn's own.
+    pub(super) steered: Vec<EventId>,
     /// Tools called.
     pub(super) tool_calls: u32,
     /// Whether the model's text begins inside its reasoning.
     pub(super) starts_in_reasoning: bool,
+}
+
+impl Said {
+    /// Counts a step that the journal has.
+    pub(super) fn count(&mut self, step: &Step) {
+        if step.calls.is_empty() {
+            // A step of an earlier version says what it used, and not by which model.
+            self.calls.push(ModelCall { model: String::new(), usage: step.usage });
+        }
+        self.calls.extend(step.calls.iter().cloned());
+    }
+}
+
+/// What `calls` used together.
+pub(super) fn usage_of(calls: &[ModelCall]) -> Usage {
+    let mut usage = Usage::default();
+    calls.iter().for_each(|call| usage.add(call.usage));
+    usage
 }
 
 /// How the inference stage ended, as far as the response stage is concerned.
@@ -76,15 +98,17 @@ pub(super) fn draft(
         first: head.message_count,
         messages,
         outcome,
-        usage: said.usage,
+        usage: usage_of(&said.calls),
+        calls: said.calls.clone(),
         owed: vec![Owed::Final],
+        merged: Vec::new(),
         at: now,
     };
     let mut change = HeadChange {
         claim: None,
         tool_calls: head.tool_calls.saturating_add(said.tool_calls),
         introduced: head.introduced || !intro.is_empty(),
-        keep_unfinished: false,
+        ..HeadChange::default()
     };
     owe_jobs(settings, head, &mut draft, &mut change, said.tool_calls, scope);
     (draft, change)
@@ -102,7 +126,9 @@ pub(super) fn reset(envelope: &Envelope, head: &Head, lock: &Lock, now: Millis) 
         messages: Vec::new(),
         outcome: Outcome::Reset,
         usage: Usage::default(),
+        calls: Vec::new(),
         owed: vec![Owed::Final],
+        merged: Vec::new(),
         at: now,
     };
     (draft, HeadChange { introduced: head.introduced, ..HeadChange::default() })

@@ -285,7 +285,9 @@ async fn a_committed_event_is_done_before_its_final_is_delivered() {
         messages: messages.to_vec(),
         outcome: Outcome::Replied,
         usage: Usage::default(),
+        calls: Vec::new(),
         owed: vec![Owed::Final],
+        merged: Vec::new(),
         at: kit.clock.now_ms(),
     };
     kit.store.put_marker(&draft).await.unwrap();

@@ -96,7 +96,9 @@ async fn committed(kit: &Kit) {
         messages: Vec::new(),
         outcome: Outcome::Stopped,
         usage: Usage::default(),
+        calls: Vec::new(),
         owed: Vec::new(),
+        merged: Vec::new(),
         at: kit.clock.now_ms(),
     };
     kit.store.put_marker(&draft).await.unwrap();

@@ -145,7 +145,11 @@ fn usage(tokens: &TokenUsage) -> Usage {
     let count = |tokens: i32| u64::try_from(tokens).unwrap_or_default();
     let cached = [tokens.cache_read_input_tokens, tokens.cache_write_input_tokens];
     let cached: u64 = cached.into_iter().flatten().map(count).sum();
-    Usage { input_tokens: count(tokens.input_tokens) + cached, output_tokens: count(tokens.output_tokens) }
+    Usage {
+        input_tokens: count(tokens.input_tokens) + cached,
+        output_tokens: count(tokens.output_tokens),
+        ..Usage::default()
+    }
 }
 
 fn json(document: Document) -> Value {

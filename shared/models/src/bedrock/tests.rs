@@ -168,7 +168,7 @@ fn text(text: &str) -> Result<ModelEvent, &'static str> {
 }
 
 fn stop(reason: StopReason, input_tokens: u64, output_tokens: u64) -> Result<ModelEvent, &'static str> {
-    Ok(ModelEvent::Stop { reason, usage: Usage { input_tokens, output_tokens } })
+    Ok(ModelEvent::Stop { reason, usage: Usage { input_tokens, output_tokens }, ..Usage::default() })
 }
 
 fn delta(block: u32, delta: Value) -> Vec<u8> {

@@ -97,7 +97,11 @@ impl Decoder {
             return Err(Refusal::of(&chunk.error).in_stream());
         }
         if let Some(tokens) = chunk.usage {
-            self.usage = Usage { input_tokens: tokens.prompt_tokens, output_tokens: tokens.completion_tokens };
+            self.usage = Usage {
+                input_tokens: tokens.prompt_tokens,
+                output_tokens: tokens.completion_tokens,
+                ..Usage::default()
+            };
         }
         let mut events = Vec::new();
         // One choice is asked for; a second would be another answer.

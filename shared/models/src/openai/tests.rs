@@ -97,7 +97,7 @@ fn input(index: u32, json: &str) -> Result<ModelEvent, &'static str> {
 }
 
 fn stop(reason: StopReason, input_tokens: u64, output_tokens: u64) -> Result<ModelEvent, &'static str> {
-    Ok(ModelEvent::Stop { reason, usage: Usage { input_tokens, output_tokens } })
+    Ok(ModelEvent::Stop { reason, usage: Usage { input_tokens, output_tokens }, ..Usage::default() })
 }
 
 fn content(text: &str) -> String {

@@ -47,7 +47,7 @@ async fn a_line_plays_in_order_and_waits_in_virtual_time() {
     let started = Instant::now();
     let got: Vec<ModelEvent> = events(&model, &turn("x")).await.into_iter().map(|event| event.expect("fine")).collect();
     assert_eq!(started.elapsed(), Duration::from_secs(2));
-    let usage = Usage { input_tokens: 3, output_tokens: 4 };
+    let usage = Usage { input_tokens: 3, output_tokens: 4, ..Usage::default() };
     assert_eq!(
         got,
         [

@@ -20,6 +20,7 @@ async fn acquired(bench: &Bench) -> Lock {
         session: &session(),
         event: &event("telegram:1:2"),
         accepted_at: NOW,
+        position: &place(2),
         route: r#"{"event_id":"telegram:1:2"}"#,
         owner: "owner-1",
         lease: LEASE,
@@ -36,8 +37,8 @@ fn step() -> Step {
     Step {
         step: 1,
         output: vec![Block::text("I pay."), call],
-        usage: Usage { input_tokens: 10, output_tokens: 5 },
-        bad: Vec::new(),
+        usage: Usage { input_tokens: 10, output_tokens: 5, ..Usage::default() },
+        ..Step::default()
     }
 }
 
@@ -63,13 +64,13 @@ async fn head() {
         claim: Some((job.id(), NOW + Duration::from_secs(900))),
         tool_calls: 3,
         introduced: true,
-        keep_unfinished: false,
+        ..HeadChange::default()
     };
     bench.store.commit(&draft(&lock, 0), &lock, Some(&place(5)), &change).await.unwrap();
     let lock = acquired(&bench).await;
     bench.store.write_step(&lock, &place(5), &step(), LEASE).await.unwrap();
     bench.store.note_receives(&session(), &lock.event, 9).await.unwrap();
-    is_written(&bench, "head", keys::head(&session())).await;
+    is_written(&bench, "head_placed", keys::head(&session())).await;
     let bench = with("head").await;
     let head = bench.store.head(&session()).await.unwrap().unwrap();
     assert_eq!((head.fence, head.step, head.attempts, head.message_count), (2, 1, 1, 2));
@@ -92,7 +93,7 @@ async fn turn_and_marker() {
     };
     let mut draft = draft(&lock, 0);
     draft.owed = vec![Owed::Final, Owed::Job { job: Job::ReviewMemory(target) }];
-    draft.usage = Usage { input_tokens: 10, output_tokens: 5 };
+    draft.usage = Usage { input_tokens: 10, output_tokens: 5, ..Usage::default() };
     bench.store.commit(&draft, &lock, Some(&place(5)), &HeadChange::default()).await.unwrap();
     is_written(&bench, "turn", keys::turn(&session(), 0, 0)).await;
     is_written(&bench, "marker", keys::marker(&lock.event)).await;

@@ -25,6 +25,7 @@ async fn acquire_as(store: &Store, id: &str, owner: &str, dead_letter: bool) -> 
         session: &session(),
         event: &event(id),
         accepted_at: NOW,
+        position: &Position::new(NOW, "1"),
         route: "{}",
         owner,
         lease: LEASE,
@@ -50,7 +51,9 @@ pub(crate) fn draft(lock: &Lock, first: u64) -> Draft {
         messages: vec![Message::user("hi"), Message::assistant("hello")],
         outcome: Outcome::Replied,
         usage: Usage::default(),
+        calls: Vec::new(),
         owed: vec![Owed::Final],
+        merged: Vec::new(),
         at: NOW,
     }
 }
@@ -112,7 +115,7 @@ async fn ddb_lock_no_fence() {
     let (lock, _) = mine(&bench.other, "e1", "b").await;
     assert!(matches!(commit(&bench.store, &draft(&late, 0), &late).await, Written::Refused(CommitRefused::LockLost)));
     assert!(matches!(bench.store.renew(&late, LEASE).await.unwrap(), Renewed::Lost));
-    let step = Step { step: 1, output: Vec::new(), usage: Usage::default(), bad: Vec::new() };
+    let step = Step { step: 1, ..Step::default() };
     assert_eq!(bench.store.write_step(&late, &place(5), &step, LEASE).await.unwrap(), StepWritten::LockLost);
     assert!(matches!(commit(&bench.other, &draft(&lock, 0), &lock).await, Written::Committed));
     let refused = commit(&bench.store, &draft(&late, 0), &late).await;
@@ -128,7 +131,7 @@ async fn ddb_own_retry() {
     bench.lose("UpdateItem");
     let (lock, head) = mine(&bench.store, "e1", "a").await;
     assert_eq!((lock.fence, head.attempts), (1, 1), "acquired once");
-    let step = Step { step: 1, output: Vec::new(), usage: Usage::default(), bad: Vec::new() };
+    let step = Step { step: 1, ..Step::default() };
     bench.lose("TransactWriteItems");
     assert_eq!(bench.store.write_step(&lock, &place(5), &step, LEASE).await.unwrap(), StepWritten::Written);
     let result = CallResult { content: Vec::new(), is_error: false, outcome: CallOutcome::Ok };
@@ -160,7 +163,7 @@ async fn v4_a_stored_stop_refuses_the_step_and_the_commit() {
     let bench = Bench::new().await;
     let (lock, _) = mine(&bench.store, "e1", "a").await;
     bench.other.stop(&session(), &place(6)).await.unwrap();
-    let step = Step { step: 1, output: Vec::new(), usage: Usage::default(), bad: Vec::new() };
+    let step = Step { step: 1, ..Step::default() };
     assert_eq!(bench.store.write_step(&lock, &place(5), &step, LEASE).await.unwrap(), StepWritten::Stopped);
     let refused = commit(&bench.store, &draft(&lock, 0), &lock).await;
     assert!(matches!(refused, Written::Refused(CommitRefused::Stopped)), "{refused:?}");
@@ -264,7 +267,7 @@ async fn a_renewal_and_a_step_keep_the_lock_for_a_whole_lease() {
     assert!(matches!(bench.store.renew(&lock, LEASE).await.unwrap(), Renewed::Kept(_)));
     tokio::time::advance(Duration::from_secs(59)).await;
     assert!(matches!(acquire(&bench.other, "e1", "b").await, Acquired::Busy(_)));
-    let step = Step { step: 1, output: Vec::new(), usage: Usage::default(), bad: Vec::new() };
+    let step = Step { step: 1, ..Step::default() };
     assert_eq!(bench.store.write_step(&lock, &place(5), &step, LEASE).await.unwrap(), StepWritten::Written);
     tokio::time::advance(Duration::from_secs(59)).await;
     assert!(matches!(acquire(&bench.other, "e1", "b").await, Acquired::Busy(_)));

@@ -121,7 +121,7 @@ async fn usage_and_order_are_the_script_s() {
     both(async |model, server, _| {
         server.say([Turn::text("one").using(7, 3), Turn::text("two")]);
         let first = ask(&model, "a").await.unwrap();
-        assert_eq!((first.text(), first.usage), ("one".into(), Usage { input_tokens: 7, output_tokens: 3 }));
+        assert_eq!((first.text(), first.usage), ("one".into(), Usage { input_tokens: 7, output_tokens: 3, ..Usage::default() }));
         assert_eq!(ask(&model, "b").await.unwrap().text(), "two");
         assert_eq!(ask(&model, "c").await.unwrap().text(), "echo: c");
     })

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use turnlock_clock::Clock;
 use turnlock_domain::commit::{Draft, Written};
+use turnlock_domain::envelope::Position;
 use turnlock_domain::ids::EventId;
 use turnlock_domain::message::Message;
 use turnlock_domain::session::SessionKey;
@@ -98,6 +99,7 @@ impl Bench {
             session: &session,
             event: &event,
             accepted_at: now,
+            position: &Position::new(now, "1"),
             route: "{}",
             owner: id,
             lease: seconds(60),
@@ -116,7 +118,9 @@ impl Bench {
             messages,
             outcome,
             usage: Usage::default(),
+            calls: Vec::new(),
             owed: Vec::new(),
+            merged: Vec::new(),
             at: now,
         };
         let written = self.store.commit(&draft, &lock, None, &HeadChange::default()).await.expect("commits");

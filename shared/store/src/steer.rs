@@ -1,0 +1,109 @@
+//! Texts for a turn that runs: what somebody says meanwhile reaches the model at its next step, instead of a turn of its
+//! own. Control adds them, under the event's id, while an older event is unfinished and the text's own is not committed
+//! (trace V9); the commit that used them takes them away and writes their markers.
+
+use std::collections::BTreeSet;
+
+use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, TransactWriteItem};
+use serde::{Deserialize, Serialize};
+use turnlock_domain::envelope::Position;
+use turnlock_domain::ids::EventId;
+use turnlock_domain::session::SessionKey;
+
+use crate::error::StoreError;
+use crate::item::{json_fault, n, s};
+use crate::request::Transaction;
+use crate::sessions::{Head, update};
+use crate::{Store, keys};
+
+/// The most texts that wait on a session's head.
+pub const MAX_TEXTS: usize = 20;
+/// The longest text, in bytes: twenty of them leave most of an item to everything else.
+pub const MAX_TEXT: usize = 4 * 1024;
+
+/// A text for the turn that runs.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct SteerText {
+    /// The event's place in its session: texts are used in that order.
+    pub position: Position,
+    /// The event it is from.
+    pub event_id: EventId,
+    /// The text, as the model reads it.
+    pub text: String,
+}
+
+/// What adding a text came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Steered {
+    /// It waits for the next step of the turn that runs.
+    Added,
+    /// No older event is unfinished, the text's own is committed or stopped, or too much waits: its own turn takes it.
+    NotNow,
+}
+
+impl Store {
+    /// Adds a text. Adding it again changes nothing.
+    ///
+    /// # Errors
+    /// [`StoreError`]; the event's own turn takes the text then.
+    pub async fn steer(&self, session: &SessionKey, text: &SteerText) -> Result<Steered, StoreError> {
+        let json = to_json(text)?;
+        if text.text.len() > MAX_TEXT {
+            return Ok(Steered::NotNow);
+        }
+        let head = self
+            .update_over(keys::head(session), "ADD steer :text")
+            .condition_expression(
+                "attribute_exists(unfinished) AND unfinished <> :event AND unfinished_position < :position AND \
+                 (attribute_not_exists(steer) OR size(steer) < :max) AND \
+                 (attribute_not_exists(stop_before) OR stop_before <= :position)",
+            )
+            .expression_attribute_values(":text", AttributeValue::Ss(vec![json]))
+            .expression_attribute_values(":event", s(text.event_id.as_str()))
+            .expression_attribute_values(":position", s(text.position.as_str()))
+            .expression_attribute_values(":max", n(MAX_TEXTS));
+        let (pk, sk) = keys::marker(&text.event_id);
+        let uncommitted = ConditionCheck::builder()
+            .table_name(&*self.table)
+            .key(keys::PK, s(pk))
+            .key(keys::SK, s(sk))
+            .condition_expression("attribute_not_exists(pk)")
+            .build()
+            .map_err(|error| StoreError::Refused { operation: "TransactWriteItems", source: error.into() })?;
+        let actions =
+            vec![update(Self::built(head)?), TransactWriteItem::builder().condition_check(uncommitted).build()];
+        match self.transact(actions, &format!("steer {} {}", text.event_id, self.write_name())).await? {
+            Transaction::Done => Ok(Steered::Added),
+            Transaction::Cancelled(_) => Ok(Steered::NotNow),
+        }
+    }
+}
+
+impl Head {
+    /// The texts for the turn of the event at `position`, in order: none that is its own, and none sent before it.
+    /// One that cannot be read is left to its own turn.
+    #[must_use]
+    pub fn texts_for(&self, position: &Position) -> Vec<SteerText> {
+        let texts: BTreeSet<SteerText> = self
+            .steer
+            .iter()
+            .filter_map(|json| serde_json::from_str::<SteerText>(json).ok())
+            .filter(|text| text.position > *position)
+            .collect();
+        texts.into_iter().collect()
+    }
+
+    /// What of the texts goes with the commit of `event`: its own, and those of the events it used.
+    #[must_use]
+    pub fn steer_done(&self, event: &EventId, used: &[EventId]) -> Vec<String> {
+        let done = |json: &&String| {
+            serde_json::from_str::<SteerText>(json)
+                .is_ok_and(|text| text.event_id == *event || used.contains(&text.event_id))
+        };
+        self.steer.iter().filter(done).cloned().collect()
+    }
+}
+
+fn to_json(text: &SteerText) -> Result<String, StoreError> {
+    serde_json::to_string(text).map_err(|error| StoreError::corrupt("steer text", &text.event_id, json_fault(&error)))
+}
