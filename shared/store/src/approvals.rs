@@ -173,8 +173,13 @@ pub enum Slept {
 pub enum Decided {
     /// It is stored, now or by an earlier sending; the head as it is now: whoever sleeps is to be woken.
     Stored(Box<Head>),
-    /// Somebody has decided already.
-    Before(Decision),
+    /// Somebody has decided otherwise, or somebody else has decided.
+    Before {
+        /// What.
+        verdict: Verdict,
+        /// Who, as `channel:sender`.
+        by: String,
+    },
     /// Its time is over.
     Expired,
     /// The turn is stopped.
@@ -333,16 +338,39 @@ impl Store {
             });
         };
         let head: Head = from_item("session head", reason(&mut reasons, 0).item.unwrap_or_default())?;
-        let Some(ask) = head.ask.as_ref().filter(|ask| ask.id == approval.id) else { return Ok(Decided::Gone) };
-        Ok(match &ask.decision {
+        let Some(ask) = head.ask.clone().filter(|ask| ask.id == approval.id) else {
+            return self.decided_before(approval, decision, head).await;
+        };
+        Ok(match ask.decision {
             Some(stored) if stored.verdict == decision.verdict && stored.by == decision.by => {
                 Decided::Stored(Box::new(head))
             }
-            Some(stored) => Decided::Before(stored.clone()),
+            Some(Decision { verdict, by, .. }) => Decided::Before { verdict, by },
             None if head.unfinished_position.as_ref().is_some_and(|position| head.stops(position)) => Decided::Stopped,
             None if ask.expires_at <= decision.at => Decided::Expired,
             None => Decided::Gone,
         })
+    }
+
+    /// What became of an approval that its turn has gone on from: whoever decides again is told what they were told.
+    async fn decided_before(
+        &self,
+        approval: &Approval,
+        decision: &Decision,
+        head: Head,
+    ) -> Result<Decided, StoreError> {
+        let Some(Approval { state, decided_by: Some(by), .. }) = self.approval(&approval.id).await? else {
+            return Ok(Decided::Gone);
+        };
+        let verdict = match state {
+            ApprovalState::Allowed => Verdict::Allow,
+            ApprovalState::Denied => Verdict::Deny,
+            ApprovalState::Open | ApprovalState::Expired | ApprovalState::Stopped | ApprovalState::Unknown => {
+                return Ok(Decided::Gone);
+            }
+        };
+        let same = verdict == decision.verdict && by == decision.by;
+        Ok(if same { Decided::Stored(Box::new(head)) } else { Decided::Before { verdict, by } })
     }
 
     /// Uses the decision that `ask` has, once: the journal says that the call was started, or what it is refused with.
