@@ -13,6 +13,8 @@
 //! | [`memory_text`] | what a system prompt says of long-term memory |
 //! | [`model`] | the configured model |
 //! | [`settings`] | the configuration as the use cases need it |
+//! | [`policy`] | which calls run, which are asked for, and who answers |
+//! | [`approvals`] | the card of a call that waits for a person |
 //! | [`pairing`] | a code that lets its first sender in |
 //! | [`dead_letter`] | what a queue gave up: send what was committed, answer for what was not |
 //! | [`redrive`] | sends what was given up again |
@@ -23,6 +25,7 @@
 
 pub mod admit;
 pub mod api;
+pub mod approvals;
 pub mod control;
 pub mod dead_letter;
 pub mod deliver;
@@ -33,6 +36,7 @@ pub mod media;
 pub mod memory_text;
 pub mod model;
 pub mod pairing;
+pub mod policy;
 pub mod redrive;
 pub mod send;
 pub mod settings;

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use turnlock_config::Config;
+use turnlock_config::{Config, WhileBusy};
 use turnlock_domain::event::Channel;
 use turnlock_domain::rate::Rate;
 
+use crate::policy::Policy;
 use crate::words::Language;
 
 /// Who the agent is and how far it may go.
@@ -22,6 +23,8 @@ pub struct AgentSettings {
     pub intro: BTreeMap<Channel, String>,
     /// The accounts whose chats see a reply only when it is finished.
     pub unstreamed: BTreeSet<(Channel, String)>,
+    /// What a tool may do without asking.
+    pub policy: Policy,
     /// How far it may go.
     pub limits: Limits,
 }
@@ -45,7 +48,7 @@ pub struct Limits {
     pub frame_interval: Duration,
 }
 
-/// Every channel that may have an intro.
+/// Every channel that a message can come from.
 const CHANNELS: [Channel; 6] =
     [Channel::Telegram, Channel::Slack, Channel::Webhook, Channel::Gateway, Channel::Cron, Channel::Cli];
 
@@ -60,6 +63,7 @@ impl AgentSettings {
             language: Language::from_code(&agent.language).unwrap_or_default(),
             instructions: agent.instruction_text(),
             unstreamed: unstreamed(config),
+            policy: Policy::from_config(config),
             intro: intro.collect::<BTreeMap<_, _>>(),
             limits: Limits::from_config(config),
         }
@@ -76,6 +80,13 @@ impl AgentSettings {
             Channel::Webhook | Channel::Cron | Channel::Unknown => false,
         }
     }
+}
+
+/// The channels whose messages reach the turn that runs.
+#[must_use]
+pub fn steered(config: &Config) -> BTreeSet<Channel> {
+    let steers = |channel: &Channel| config.agent.while_busy.get(channel.as_str()) == Some(&WhileBusy::Steer);
+    CHANNELS.into_iter().filter(steers).collect()
 }
 
 fn unstreamed(config: &Config) -> BTreeSet<(Channel, String)> {

@@ -2,6 +2,7 @@
 
 use turnlock_domain::envelope::Command;
 use turnlock_domain::turn::Failure;
+use turnlock_store::approvals::{ApprovalState, Verdict};
 
 /// A language that the sentences exist in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -200,6 +201,74 @@ impl Language {
             "Dieser Knopf ist abgelaufen. Schreib mir bitte stattdessen eine Nachricht.",
             "这个按钮已失效，请直接给我发消息。",
         )
+    }
+
+    /// Before the call that somebody is to allow.
+    #[must_use]
+    pub fn may_i(self) -> String {
+        self.pick("May I run this?", "Darf ich das ausführen?", "我可以执行以下操作吗？")
+    }
+
+    /// Who caused the call that is asked for; `who` is an id.
+    #[must_use]
+    pub fn asked_by(self, who: &str) -> String {
+        match self {
+            Self::English => format!("Asked for by `{who}`."),
+            Self::German => format!("Gewünscht von `{who}`."),
+            Self::Chinese => format!("请求人：`{who}`。"),
+        }
+    }
+
+    /// How and until when a card is answered; `buttons` = it has some.
+    #[must_use]
+    pub fn how_to_decide(self, code: &str, until: &str, buttons: bool) -> String {
+        match (self, buttons) {
+            (Self::English, true) => {
+                format!("Press a button, or write `/approve {code}` or `/deny {code}`, until {until}.")
+            }
+            (Self::English, false) => format!("Please write `/approve {code}` or `/deny {code}`, until {until}."),
+            (Self::German, true) => {
+                format!("Drück einen Knopf oder schreib `/approve {code}` oder `/deny {code}`, bis {until}.")
+            }
+            (Self::German, false) => format!("Schreib bitte `/approve {code}` oder `/deny {code}`, bis {until}."),
+            (Self::Chinese, true) => {
+                format!("请在 {until} 之前点按钮，或发送 `/approve {code}` 或 `/deny {code}`。")
+            }
+            (Self::Chinese, false) => format!("请在 {until} 之前发送 `/approve {code}` 或 `/deny {code}`。"),
+        }
+    }
+
+    /// What the button says that allows a call, or that denies it.
+    #[must_use]
+    pub fn verdict_button(self, verdict: Verdict) -> String {
+        match verdict {
+            Verdict::Allow => self.pick("Allow", "Erlauben", "批准"),
+            Verdict::Deny => self.pick("Deny", "Ablehnen", "拒绝"),
+        }
+    }
+
+    /// What became of a call that was asked for; `by` is the id of who decided.
+    #[must_use]
+    pub fn settled(self, state: ApprovalState, by: Option<&str>) -> String {
+        let by = by.unwrap_or("?");
+        match (self, state) {
+            (Self::English, ApprovalState::Allowed) => format!("Allowed by `{by}`."),
+            (Self::German, ApprovalState::Allowed) => format!("Erlaubt von `{by}`."),
+            (Self::Chinese, ApprovalState::Allowed) => format!("已由 `{by}` 批准。"),
+            (Self::English, ApprovalState::Denied) => format!("Denied by `{by}`."),
+            (Self::German, ApprovalState::Denied) => format!("Abgelehnt von `{by}`."),
+            (Self::Chinese, ApprovalState::Denied) => format!("已由 `{by}` 拒绝。"),
+            (_, ApprovalState::Expired) => self.pick(
+                "Nobody decided in time, so I did not do it.",
+                "Niemand hat rechtzeitig entschieden, also habe ich es gelassen.",
+                "没有人及时决定，所以没有执行。",
+            ),
+            (_, ApprovalState::Stopped | ApprovalState::Open | ApprovalState::Unknown) => self.pick(
+                "This is not asked for any more.",
+                "Danach wird nicht mehr gefragt.",
+                "这个请求已经结束。",
+            ),
+        }
     }
 
     /// A new conversation has begun.

@@ -28,8 +28,9 @@ use reading::Source;
 
 pub use error::{ConfigError, Problem};
 pub use settings::{
-    Account, Agent, Allow, Capability, Cron, DemoSecrets, Gateway, GatewayKey, Groups, Guardrail, Instruction, Limits,
-    ModelSettings, Price, Provider, ReplyTo, Server, Slack, Telegram, Thinking, Verify, Webhook,
+    Account, Agent, Allow, ApprovalAction, ApprovalRule, Approvals, Capability, Cron, DemoSecrets, Gateway, GatewayKey,
+    Groups, Guardrail, Instruction, Limits, ModelSettings, Price, Provider, ReplyTo, Server, Slack, Telegram, Thinking,
+    Verify, Webhook, WhileBusy,
 };
 
 /// Where secrets come from: asked for `NAME` where the file says `env:NAME`, and for `secret:name` where it says that.
@@ -55,6 +56,8 @@ impl Part<'_> {
 pub struct Config {
     /// Who the agent is, and its limits.
     pub agent: Agent,
+    /// What a tool may do without asking.
+    pub approvals: Approvals,
     /// Models in order of preference; never empty.
     pub models: Vec<ModelSettings>,
     /// Telegram bots by account.
@@ -76,6 +79,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             agent: Agent::default(),
+            approvals: Approvals::default(),
             models: vec![ModelSettings::default()],
             telegram: BTreeMap::new(),
             slack: BTreeMap::new(),
@@ -145,9 +149,6 @@ impl Config {
     #[must_use]
     pub fn without_effect(&self) -> Vec<String> {
         let mut keys = Vec::new();
-        if self.agent.limits.approval_expiry != Limits::default().approval_expiry {
-            keys.push("agent.limits.approval_expiry".to_owned());
-        }
         if self.models.first().is_some_and(|model| model.price != Price::default()) {
             keys.push("models[0].price".to_owned());
         }

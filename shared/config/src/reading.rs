@@ -4,6 +4,7 @@
 
 mod accounts;
 mod agent;
+mod approvals;
 mod check;
 mod document;
 mod model;
@@ -49,6 +50,9 @@ fn read(mut config: Config, value: Value, mut context: Context<'_>) -> Result<Co
         Value::Object(fields) => {
             let mut root = Table::new(String::new(), fields);
             root.table(&mut context, "agent", |table, context| agent::read(table, context, &mut config.agent));
+            root.table(&mut context, "approvals", |table, context| {
+                approvals::read(table, context, &mut config.approvals);
+            });
             model::read_all(&mut root, &mut context, &mut config.models);
             accounts::read_all(&mut root, &mut context, &mut config);
             root.finish(&mut context);

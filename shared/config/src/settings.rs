@@ -2,13 +2,15 @@
 
 mod accounts;
 mod agent;
+mod approvals;
 mod demo;
 mod model;
 
 pub use accounts::{
     Account, Allow, Cron, Gateway, GatewayKey, Groups, ReplyTo, Server, Slack, Telegram, Verify, Webhook,
 };
-pub use agent::{Agent, Instruction, Limits};
+pub use agent::{Agent, Instruction, Limits, WhileBusy};
+pub use approvals::{ApprovalAction, ApprovalRule, Approvals};
 pub use demo::DemoSecrets;
 pub(crate) use demo::demo;
 pub use model::{Capability, Guardrail, ModelSettings, Price, Provider, Thinking};

@@ -241,6 +241,61 @@ impl InboundEvent {
     }
 }
 
+impl InboundEvent {
+    /// Who sent it, as one text: `channel:sender`, with the account between them where it is not the default one, as in
+    /// session keys. A program's key vouches for whomever it names, so there the account always stands, and alone where
+    /// nobody else is named. Empty where nobody is known.
+    #[must_use]
+    pub fn person(&self) -> String {
+        let Self { channel, account, sender_id, .. } = self;
+        let (account, sender) = match channel {
+            Channel::Telegram | Channel::Slack => (account.as_str(), sender_id.as_str()),
+            Channel::Webhook | Channel::Gateway | Channel::Cron | Channel::Cli | Channel::Unknown => {
+                let named = (sender_id != account).then_some(sender_id.as_str()).filter(|sender| !sender.is_empty());
+                return SessionKey::new(channel.as_str(), DEFAULT_ACCOUNT, account, named).to_string();
+            }
+        };
+        if sender.is_empty() {
+            return String::new();
+        }
+        SessionKey::new(channel.as_str(), account, sender, None).to_string()
+    }
+
+    /// Where its answers go.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        Place {
+            channel: self.channel,
+            account: self.account.clone(),
+            chat_id: self.chat_id.clone(),
+            thread_id: self.thread_id.clone(),
+        }
+    }
+}
+
+/// A place in an outside world, by which something is said there later.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// The channel.
+    pub channel: Channel,
+    /// Our account there.
+    pub account: String,
+    /// The chat.
+    pub chat_id: String,
+    /// A thread in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread_id: Option<String>,
+}
+
+/// A button under a message: what it says, and what comes back when it is pressed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Button {
+    /// What it says.
+    pub label: String,
+    /// What a press brings back: at most 64 bytes, a reference that is looked up, never an authority by itself.
+    pub data: String,
+}
+
 /// Where in a turn's output an outbound event stands; compared, the later one wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Revision {
@@ -283,6 +338,12 @@ pub struct OutboundEvent {
     /// The platform message it replaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edit_message_id: Option<String>,
+    /// The outbound event whose messages it replaces, by that event's id: a later revision of the same thing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edits: Option<String>,
+    /// The buttons under its last message.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub buttons: Vec<Button>,
     /// Whether its turn says nothing after it.
     #[serde(default = "yes")]
     pub is_final: bool,
@@ -329,6 +390,8 @@ impl OutboundEvent {
             reply_to_id: inbound.reply_to_id.clone(),
             thread_id: inbound.thread_id.clone(),
             edit_message_id: None,
+            edits: None,
+            buttons: Vec::new(),
             is_final: true,
             message_kind: kind,
             caused_by: Some(inbound.event_id.clone()),

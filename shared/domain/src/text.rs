@@ -59,8 +59,10 @@ pub fn is_blank(text: &str) -> bool {
     text.chars().all(is_invisible)
 }
 
-/// Unicode's default-ignorable characters, and those that are drawn as nothing.
-fn is_invisible(c: char) -> bool {
+/// Whether `c` is drawn as nothing, or only moves what stands beside it: white space, control characters, Unicode's
+/// default-ignorable characters (joiners, direction marks, tags, variation selectors) and blanks.
+#[must_use]
+pub fn is_invisible(c: char) -> bool {
     c.is_whitespace()
         || c.is_control()
         || matches!(c,

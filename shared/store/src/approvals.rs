@@ -9,6 +9,7 @@ use std::time::Duration;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValuesOnConditionCheckFailure, Update};
 use serde::{Deserialize, Serialize};
 use turnlock_domain::envelope::Position;
+use turnlock_domain::event::Place;
 use turnlock_domain::ids::EventId;
 use turnlock_domain::session::SessionKey;
 use turnlock_domain::time::Millis;
@@ -85,8 +86,10 @@ pub struct Approval {
     pub input: String,
     /// The digest of both.
     pub digest: String,
-    /// Who caused the turn, as `channel:sender`.
+    /// Who caused the turn, as [`turnlock_domain::event::InboundEvent::person`] says it.
     pub asked_by: String,
+    /// Where the card stands.
+    pub place: Place,
     /// When it was asked.
     pub asked_at: Millis,
     /// From then on nobody decides any more. The item itself stays as long as a marker.

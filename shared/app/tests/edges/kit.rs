@@ -15,6 +15,7 @@ use turnlock_app::control::Control;
 use turnlock_app::deliver::observers::Observer;
 use turnlock_app::deliver::{BATCH_TIME, Delivery, ReplyRoute};
 use turnlock_app::pairing::Pairings;
+use turnlock_app::policy::Policy;
 use turnlock_app::send;
 use turnlock_app::settings::{AgentSettings, Limits};
 use turnlock_app::turn::Agent;
@@ -102,7 +103,7 @@ impl Kit {
             outbound: self.outbound.clone(),
             consolidate: self.inbound.clone(),
             review: self.inbound.clone(),
-            model: Arc::new(Scripted::stand_in()),
+            models: Arc::new(Router::single(Arc::new(Scripted::stand_in()))),
             tools: Arc::default(),
             files: Arc::default(),
             settings: settings(),
@@ -211,6 +212,7 @@ fn settings() -> Arc<AgentSettings> {
         instructions: String::new(),
         unstreamed: BTreeSet::new(),
         intro: BTreeMap::new(),
+        policy: Policy::default(),
         limits: Limits {
             turn: Duration::from_secs(300),
             max_wait: Duration::from_secs(3600),

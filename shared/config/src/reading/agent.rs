@@ -5,18 +5,19 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::approvals::CHANNELS;
 use super::table::{Context, Table};
-use super::values::{duration, text, whole, word};
-use crate::{Agent, Instruction, Limits};
+use super::values::{duration, one_of, text, whole, word};
+use crate::{Agent, Instruction, Limits, WhileBusy};
 
-/// Channels on which a session may begin with an intro.
-const CHANNELS: &[&str] = &["telegram", "slack", "webhook", "gateway", "cron", "cli"];
+const WHILE_BUSY: &[(&str, WhileBusy)] = &[("queue", WhileBusy::Queue), ("steer", WhileBusy::Steer)];
 
 pub(super) fn read(table: &mut Table, context: &mut Context<'_>, agent: &mut Agent) {
     table.read(context, "name", &mut agent.name, word);
     table.read(context, "instructions", &mut agent.instructions, instructions);
     table.read(context, "language", &mut agent.language, language);
     read_intro(table, context, &mut agent.intro);
+    read_while_busy(table, context, &mut agent.while_busy);
     table.table(context, "limits", |table, context| read_limits(table, context, &mut agent.limits));
 }
 
@@ -45,6 +46,16 @@ fn read_intro(table: &mut Table, context: &mut Context<'_>, intro: &mut BTreeMap
                 value => text(value).map(Some),
             });
             intro.extend(sentence.map(|sentence| ((*channel).to_owned(), sentence)));
+        }
+    });
+}
+
+fn read_while_busy(table: &mut Table, context: &mut Context<'_>, while_busy: &mut BTreeMap<String, WhileBusy>) {
+    table.table(context, "while_busy", |table, context| {
+        for channel in CHANNELS {
+            let mut chosen = None;
+            table.read_optional(context, channel, &mut chosen, one_of(WHILE_BUSY));
+            while_busy.extend(chosen.map(|chosen| ((*channel).to_owned(), chosen)));
         }
     });
 }

@@ -2,7 +2,8 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 
 use crate::{
-    Allow, Capability, Config, DemoSecrets, Groups, Guardrail, Instruction, Provider, ReplyTo, Thinking, Verify,
+    Allow, ApprovalAction, ApprovalRule, Approvals, Capability, Config, DemoSecrets, Groups, Guardrail, Instruction,
+    Provider, ReplyTo, Thinking, Verify, WhileBusy,
 };
 
 const EXAMPLE: &str = include_str!("../../turnlock.example.toml");
@@ -99,12 +100,43 @@ fn a_bedrock_model_has_a_guardrail_and_thinks() {
 fn what_has_no_effect_is_named_and_defaults_are_not() {
     assert_eq!(parse("").without_effect(), Vec::<String>::new());
     let model = "[[models]]\nprovider = \"openai\"\nmodel = \"m\"\n";
-    let text = format!(
-        "[agent.limits]\napproval_expiry = \"2h\"\n{model}price = {{ input = 1.5 }}\n{model}{}",
-        telegram("stream = false")
-    );
-    let keys = ["agent.limits.approval_expiry", "models[0].price", "models[1]"];
+    let text = format!("{model}price = {{ input = 1.5 }}\n{model}{}", telegram("stream = false"));
+    let keys = ["models[0].price", "models[1]"];
     assert_eq!(parse(&text).without_effect(), keys);
+}
+
+#[test]
+fn approvals_and_steering_are_read() {
+    let config = parse(
+        r#"
+        [agent.while_busy]
+        telegram = "steer"
+        slack = "queue"
+        [approvals]
+        approvers = ["telegram:1000001", "gateway:ops"]
+        [[approvals.rules]]
+        tool = "deploy"
+        risk = "dangerous"
+        channel = "slack"
+        sender = "slack:U1"
+        action = "deny"
+        [[approvals.rules]]
+        action = "ask"
+        "#,
+    );
+    let while_busy = [("slack".to_owned(), WhileBusy::Queue), ("telegram".to_owned(), WhileBusy::Steer)];
+    assert_eq!(config.agent.while_busy, while_busy.into());
+    let text = |text: &str| Some(text.to_owned());
+    let deploy = ApprovalRule {
+        tool: text("deploy"),
+        risk: text("dangerous"),
+        channel: text("slack"),
+        sender: text("slack:U1"),
+        action: ApprovalAction::Deny,
+    };
+    let every = ApprovalRule { tool: None, risk: None, channel: None, sender: None, action: ApprovalAction::Ask };
+    let approvers = ["telegram:1000001".to_owned(), "gateway:ops".to_owned()].into();
+    assert_eq!(config.approvals, Approvals { approvers, rules: vec![deploy, every] });
 }
 
 #[test]
@@ -121,11 +153,11 @@ fn a_mistake_names_its_line_its_key_and_what_is_allowed() {
         ("[agent\n", "line 1: this is not TOML: unclosed table, expected `]`"),
         (
             "[agent]\nnmae = \"x\"",
-            "line 2: agent.nmae: is not a known key; did you mean `name`? Allowed here: name, instructions, language, intro, limits",
+            "line 2: agent.nmae: is not a known key; did you mean `name`? Allowed here: name, instructions, language, intro, while_busy, limits",
         ),
         (
             "[agents]\n",
-            "line 1: agents: is not a known key; did you mean `agent`? Allowed here: agent, models, telegram, slack, webhook, cron, gateway, server",
+            "line 1: agents: is not a known key; did you mean `agent`? Allowed here: agent, approvals, models, telegram, slack, webhook, cron, gateway, server",
         ),
         ("[server]\nzzzzzz = 1", "line 2: server.zzzzzz: is not a known key; allowed here: directory, listen, hosts"),
         ("[agent]\n\nlimits.rpm = -1", "line 3: agent.limits.rpm: must be a whole number from 0 to 100000"),
@@ -153,6 +185,26 @@ fn a_mistake_names_its_line_its_key_and_what_is_allowed() {
         (
             "[agent]\nintro = { telegarm = \"x\" }",
             "line 2: agent.intro.telegarm: is not a known key; did you mean `telegram`? Allowed here: telegram, slack, webhook, gateway, cron, cli",
+        ),
+        (
+            "[agent]\nwhile_busy = { telegram = \"interrupt\" }",
+            "line 2: agent.while_busy.telegram: must be one of \"queue\", \"steer\"",
+        ),
+        (
+            "[approvals]\napprovers = [\"1000001\"]",
+            "line 2: approvals.approvers: names people as \"telegram:1000001\", \"slack:U0123\" or \"gateway:ops\"",
+        ),
+        (
+            "[[approvals.rules]]\ntool = \"deploy\"",
+            "approvals.rules[0].action: is missing: \"allow\", \"ask\" or \"deny\"",
+        ),
+        (
+            "[[approvals.rules]]\nrisk = \"high\"\naction = \"ask\"",
+            "line 2: approvals.rules[0].risk: must be one of \"read\", \"write\", \"execute\", \"dangerous\"",
+        ),
+        (
+            "[[approvals.rules]]\naction = \"ask\"\nchannel = \"sms\"",
+            "line 3: approvals.rules[0].channel: must be one of \"telegram\", \"slack\", \"webhook\", \"gateway\", \"cron\", \"cli\"",
         ),
         ("agent = 1", "line 1: agent: is a table of keys, not a single value"),
         ("models = []", "line 1: models: must be a list of at least one model, each under [[models]]"),

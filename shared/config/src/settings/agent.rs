@@ -17,6 +17,8 @@ pub struct Agent {
     pub language: String,
     /// The first sentence of a session by channel, with `{name}` in it; [`Agent::intro`] fills it in.
     pub intro: BTreeMap<String, String>,
+    /// What a message does that comes while a turn runs, by channel; [`WhileBusy::Queue`] where none is named.
+    pub while_busy: BTreeMap<String, WhileBusy>,
     /// Its limits.
     pub limits: Limits,
     /// The instruction files by path, as they were read. A replay puts its own here.
@@ -30,6 +32,16 @@ pub enum Instruction {
     Text(String),
     /// Files, in order of their names: a path that may hold `*` in its last part.
     Files(String),
+}
+
+/// What a message does that comes while a turn of its session runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WhileBusy {
+    /// It waits for its own turn.
+    #[default]
+    Queue,
+    /// It reaches the model at the running turn's next step.
+    Steer,
 }
 
 /// The agent's limits.
@@ -66,6 +78,7 @@ impl Default for Agent {
             instructions: Vec::new(),
             language: "en".to_owned(),
             intro: BTreeMap::new(),
+            while_busy: BTreeMap::new(),
             limits: Limits::default(),
             files: BTreeMap::new(),
         }

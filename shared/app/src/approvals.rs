@@ -1,0 +1,237 @@
+//! The card of a call that waits for a person, and what the card becomes when that is over.
+//!
+//! It shows exactly what will run: the arguments are whole, as JSON in a code block, in which no markup is read and nobody
+//! is called; what cannot be seen, or would turn what stands beside it around, is written as JSON's own escape, which
+//! means the same. A card and its settled form are revisions of one thing: they share a ledger, so the second replaces
+//! the messages of the first, and takes its buttons away.
+
+use serde_json::Value;
+use turnlock_domain::event::{Button, Channel, ContentBlock, InboundEvent, MessageKind, OutboundEvent, Revision};
+use turnlock_domain::text::is_invisible;
+use turnlock_domain::time::Millis;
+use turnlock_store::approvals::{Approval, Verdict};
+
+use crate::words::Language;
+
+/// How many characters of an approval's id a person types: enough to tell the few that may be open apart, and no secret,
+/// since who types them is checked.
+const CODE: usize = 6;
+/// What stands before the id in a button's data.
+const ALLOW: &str = "ap:allow:";
+const DENY: &str = "ap:deny:";
+
+/// The card that asks for `approval`, as an answer to the event whose turn waits. Made again it is the same.
+#[must_use]
+pub(crate) fn card(language: Language, event: &InboundEvent, approval: &Approval) -> OutboundEvent {
+    let buttons = buttons(language, approval);
+    let how = language.how_to_decide(&code(&approval.id), &minute(approval.closes_at), !buttons.is_empty());
+    let suffix = format!("approval.{}", approval.id);
+    let card = OutboundEvent::answering(
+        event,
+        &suffix,
+        MessageKind::ApprovalRequest,
+        text(language, approval, &how),
+    );
+    OutboundEvent { is_final: false, buttons, ..card }
+}
+
+/// What replaces the card when `approval` is decided or over, as its state says.
+#[must_use]
+pub(crate) fn settled_card(language: Language, approval: &Approval) -> OutboundEvent {
+    let card = card_id(approval);
+    let said = language.settled(approval.state, approval.decided_by.as_deref());
+    let place = approval.place.clone();
+    OutboundEvent {
+        schema: turnlock_domain::event::SCHEMA,
+        event_id: format!("{card}.settled"),
+        channel: place.channel,
+        account: place.account,
+        chat_id: place.chat_id,
+        content: vec![ContentBlock::text(text(language, approval, &said))],
+        reply_to_id: None,
+        thread_id: place.thread_id,
+        edit_message_id: None,
+        edits: Some(card),
+        buttons: Vec::new(),
+        is_final: false,
+        message_kind: MessageKind::ApprovalRequest,
+        caused_by: Some(approval.event_id.clone()),
+        turn: None,
+        part: 0,
+        // Later than the card, whose revision is the least.
+        revision: Revision { fence: 0, sequence: 1 },
+        task_id: None,
+        workflow_id: None,
+        metadata: serde_json::Map::new(),
+        trace: None,
+    }
+}
+
+/// The id of the card of `approval`.
+fn card_id(approval: &Approval) -> String {
+    approval.event_id.caused(&format!("approval.{}", approval.id))
+}
+
+/// What a person types to name the approval `id`.
+#[must_use]
+pub fn code(id: &str) -> String {
+    let start = id.char_indices().rev().nth(CODE - 1).map_or(0, |(at, _)| at);
+    id[start..].to_ascii_uppercase()
+}
+
+/// What a pressed button says, by its data: the verdict, and the approval's id. None for what is no button of a card.
+#[must_use]
+pub fn pressed(data: &str) -> Option<(Verdict, &str)> {
+    let allow = data.strip_prefix(ALLOW).map(|id| (Verdict::Allow, id));
+    allow.or_else(|| data.strip_prefix(DENY).map(|id| (Verdict::Deny, id)))
+}
+
+/// Where buttons can be pressed.
+fn buttons(language: Language, approval: &Approval) -> Vec<Button> {
+    match approval.place.channel {
+        Channel::Telegram | Channel::Slack => [(Verdict::Allow, ALLOW), (Verdict::Deny, DENY)]
+            .map(|(verdict, prefix)| Button {
+                label: language.verdict_button(verdict),
+                data: format!("{prefix}{}", approval.id),
+            })
+            .into(),
+        Channel::Webhook | Channel::Gateway | Channel::Cron | Channel::Cli | Channel::Unknown => Vec::new(),
+    }
+}
+
+/// The card's text; `last` is what changes when it is settled.
+fn text(language: Language, approval: &Approval, last: &str) -> String {
+    let (tool, input) = (visible(&approval.tool), visible(&pretty(&approval.input)));
+    format!(
+        "{}\n\n```\n{tool}\n{input}\n```\n\n{}\n{last}",
+        language.may_i(),
+        language.asked_by(&approval.asked_by),
+    )
+}
+
+/// The input with a line for each field; what is no JSON as a JSON text.
+fn pretty(input: &str) -> String {
+    let value = serde_json::from_str(input).unwrap_or_else(|_| Value::String(input.to_owned()));
+    format!("{value:#}")
+}
+
+/// JSON in which everything can be seen. Rows of backticks, which would end a code block, are escaped too.
+fn visible(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len());
+    let mut before = None;
+    let mut rest = json.chars().peekable();
+    while let Some(c) = rest.next() {
+        let in_row = c == '`' && (before == Some('`') || rest.peek() == Some(&'`'));
+        if in_row || is_invisible(c) && !matches!(c, ' ' | '\n') {
+            let mut units = [0; 2];
+            shown.extend(c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
+        } else {
+            shown.push(c);
+        }
+        before = Some(c);
+    }
+    shown
+}
+
+/// A time that people can read, to the minute.
+fn minute(at: Millis) -> String {
+    at.timestamp().strftime("%Y-%m-%d %H:%M UTC").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use turnlock_store::approvals::ApprovalState;
+
+    use super::*;
+
+    const ID: &str = "019a0b1c2d30123456789abcdef0123456789abcafe";
+
+    fn event(channel: &str) -> InboundEvent {
+        let event = json!({ "event_id": "telegram:1:9", "channel": channel, "sender_id": "1000001", "chat_id": "-100",
+            "thread_id": "5", "timestamp": "2026-11-30T12:00:00Z", "metadata": { "asked_by": "U1" } });
+        serde_json::from_value(event).expect("an event")
+    }
+
+    fn approval(channel: &str, input: &str) -> Approval {
+        let event = event(channel);
+        Approval {
+            id: ID.to_owned(),
+            session: event.session_key(),
+            event_id: event.event_id.clone(),
+            step: 1,
+            call: 0,
+            tool: "deploy".to_owned(),
+            input: input.to_owned(),
+            digest: "d".to_owned(),
+            asked_by: event.person(),
+            place: event.place(),
+            asked_at: Millis(1_796_040_000_000),
+            closes_at: Millis(1_796_043_600_000),
+            state: ApprovalState::Open,
+            decided_by: None,
+        }
+    }
+
+    #[test]
+    fn a_card_says_what_will_run_who_asked_until_when_and_how_to_answer() {
+        let card = card(Language::English, &event("telegram"), &approval("telegram", r#"{"env":"prod","n":[1]}"#));
+        assert_eq!(
+            card.text(),
+            "May I run this?\n\n```\ndeploy\n{\n  \"env\": \"prod\",\n  \"n\": [\n    1\n  ]\n}\n```\n\nAsked for by \
+             `telegram:1000001`.\nPress a button, or write `/approve BCAFE` or `/deny BCAFE`, until 2026-11-30 13:00 UTC."
+                .replace("BCAFE", "ABCAFE")
+        );
+        let buttons: Vec<_> = card.buttons.iter().map(|button| (button.label.as_str(), button.data.as_str())).collect();
+        let (allow, deny) = (format!("ap:allow:{ID}"), format!("ap:deny:{ID}"));
+        assert_eq!(buttons, [("Allow", allow.as_str()), ("Deny", deny.as_str())]);
+        assert!(allow.len() <= 64, "callback data of Telegram's");
+        assert_eq!((card.event_id, card.is_final, card.turn), (format!("telegram:1:9.approval.{ID}"), false, None));
+        assert_eq!((card.thread_id.as_deref(), card.metadata["asked_by"].as_str()), (Some("5"), Some("U1")));
+    }
+
+    #[test]
+    fn where_no_button_can_be_pressed_the_card_has_none() {
+        let card = card(Language::English, &event("gateway"), &approval("gateway", "{}"));
+        assert!(card.buttons.is_empty());
+        assert!(card.text().contains("Please write `/approve ABCAFE` or `/deny ABCAFE`"), "{}", card.text());
+    }
+
+    #[test]
+    fn a_settled_card_is_a_later_revision_of_the_card_without_buttons() {
+        let open = approval("telegram", "{}");
+        let card = card(Language::English, &event("telegram"), &open);
+        let decided = Approval { state: ApprovalState::Denied, decided_by: Some("slack:U2".to_owned()), ..open };
+        let settled = settled_card(Language::English, &decided);
+        assert_eq!(settled.edits.as_deref(), Some(card.event_id.as_str()));
+        assert!(settled.revision > card.revision && settled.buttons.is_empty());
+        assert_eq!((settled.chat(), &settled.thread_id), (card.chat(), &card.thread_id));
+        let (shown, last) = settled.text().rsplit_once('\n').map(|(a, b)| (a.to_owned(), b.to_owned())).expect("lines");
+        assert_eq!(last, "Denied by `slack:U2`.");
+        assert!(card.text().starts_with(&shown), "what will run stays as it was");
+    }
+
+    /// What is shown is JSON that means exactly what will run.
+    #[test]
+    fn what_cannot_be_seen_is_written_out() {
+        let input = json!({ "command": "ls \u{202e}gpj\u{200b}\u{e0041} `a` ```\nrm\u{a0}-rf @here <!channel> 👩‍👩‍👧 日本 شكرا" });
+        let shown = visible(&pretty(&input.to_string()));
+        assert_eq!(
+            shown,
+            "{\n  \"command\": \"ls \\u202egpj\\u200b\\udb40\\udc41 `a` \\u0060\\u0060\\u0060\\nrm\\u00a0-rf @here \
+             <!channel> 👩\\u200d👩\\u200d👧 日本 شكرا\"\n}"
+        );
+        assert_eq!(serde_json::from_str::<Value>(&shown).expect("JSON"), input);
+        assert_eq!(visible(&pretty("no json \u{7}")), "\"no json \\u0007\"");
+    }
+
+    #[test]
+    fn buttons_are_read_back_and_nothing_else_is() {
+        assert_eq!(pressed("ap:allow:x"), Some((Verdict::Allow, "x")));
+        assert_eq!(pressed("ap:deny:x"), Some((Verdict::Deny, "x")));
+        for other in ["ap:gone:ok", "ap:1:always", "allow", ""] {
+            assert_eq!(pressed(other), None, "{other}");
+        }
+        assert_eq!((code("ab"), code(ID)), ("AB".to_owned(), "ABCAFE".to_owned()));
+    }
+}
