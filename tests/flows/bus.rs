@@ -75,7 +75,7 @@ impl ToolHandler for Panics {
 fn panicking_tool() -> (ToolInfo, Arc<dyn ToolHandler>) {
     let spec =
         ToolSpec { name: "explode".into(), description: "Explodes.".into(), schema: json!({ "type": "object" }) };
-    let info = ToolInfo { spec, risk: Risk::Read, keyed: true, timeout: Duration::from_secs(30) };
+    let info = ToolInfo { spec, risk: Risk::Read, keyed: true, timeout: Duration::from_secs(30), foreign: false };
     (info, Arc::new(Panics))
 }
 

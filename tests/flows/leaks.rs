@@ -116,7 +116,7 @@ impl ToolHandler for Fails {
 
 fn failing_tool() -> (ToolInfo, Arc<dyn ToolHandler>) {
     let spec = ToolSpec { name: "fails".into(), description: "Fails.".into(), schema: json!({ "type": "object" }) };
-    let info = ToolInfo { spec, risk: Risk::Read, keyed: false, timeout: Duration::from_secs(5) };
+    let info = ToolInfo { spec, risk: Risk::Read, keyed: false, timeout: Duration::from_secs(5), foreign: false };
     (info, Arc::new(Fails))
 }
 

@@ -13,6 +13,10 @@ pub enum ToolError {
     /// Something below could not be reached or was busy. The model is told to try later; the cause is logged.
     #[error("the tool could not reach what it needs")]
     Transient(#[source] Cause),
+    /// The call was under way when the connection to what does it was lost, or what does it broke down: nobody knows whether
+    /// it took effect. The model is told so, unless repeating the call is harmless; the cause is logged.
+    #[error("the tool was cut off")]
+    CutOff(#[source] Cause),
     /// Something below is broken. The model is told that the tool failed; the cause is logged.
     #[error("the tool failed")]
     Failed(#[source] Cause),

@@ -17,31 +17,37 @@
 //! | [`error`] | how a tool fails, and who gets to read it |
 //! | [`output`] | results: cleaned, never blank, bounded |
 //! | [`registry`] | the tools by name, and how a call is run |
-//! | `current_time`, `remember`, `recall` | the built-in tools, listed once in [`builtin`] |
+//! | `current_time`, `remember`, `recall`, `read_result` | the tools that need no more than the store, listed once in [`builtin`] |
+//! | [`web_fetch`] | the tool that reads the public web |
 
 pub mod context;
 mod current_time;
 pub mod error;
 mod input;
 pub mod output;
+mod read_result;
 mod recall;
 pub mod registry;
 mod remember;
 pub mod tool;
+pub mod web_fetch;
 
 pub use context::ToolContext;
 pub use error::ToolError;
 pub use output::{RESULT_MAX, ToolOutput};
 pub use registry::{Registry, ToolOutcome, ToolRun};
 pub use tool::{Risk, Tool, ToolHandler, ToolInfo, ToolSpec};
+pub use web_fetch::WebFetch;
 
 use turnlock_store::Store;
 
-/// The tools that every agent has: the one list of them.
+/// The tools that every agent has and that need no more than the store: the one list of them. [`WebFetch`] comes on top
+/// where there is a web to fetch from, which a replay has not.
 #[must_use]
 pub fn builtin(store: &Store) -> Registry {
-    let mut registry = Registry::default();
+    let mut registry = Registry::new(store.clone());
     registry.register(current_time::CurrentTime);
+    registry.register(read_result::ReadResult::new(store.clone()));
     registry.register(remember::Remember::new(store.clone()));
     registry.register(recall::Recall::new(store.clone()));
     registry

@@ -1,20 +1,27 @@
 //! The tools by name, and how a call is run: it always ends, within its tool's time limit, in something the model can
 //! read. What only the operator should know (causes, panics) is logged here, with the call's key, and nowhere else.
 
+mod breaker;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use serde_json::Value;
+use tokio::time::Instant;
 use tokio::time::timeout;
 use turnlock_domain::message::Block;
+use turnlock_domain::session::SessionKey;
 use turnlock_domain::text::{clean, cut};
+use turnlock_store::Store;
 
+use self::breaker::{Breaker, FAILURES};
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::output::{ToolOutput, bounded};
+use crate::output::{self, Bounded, Cut, ToolOutput, bounded};
 use crate::tool::{Erased, Tool, ToolHandler, ToolInfo, ToolSpec, info};
 
 /// As much of a name that the model made up as is repeated to it.
@@ -60,7 +67,7 @@ pub struct ToolRun {
 
 impl ToolRun {
     fn sentence(outcome: ToolOutcome, sentence: impl Into<String>) -> Self {
-        Self { content: bounded(vec![Block::text(sentence)]), outcome }
+        Self { content: output::sentence(&sentence.into()), outcome }
     }
 }
 
@@ -68,23 +75,31 @@ impl ToolRun {
 #[derive(Clone, Default)]
 pub struct Registry {
     tools: BTreeMap<String, Registered>,
+    /// Where what is too long to be shown is kept; without it the rest is lost.
+    store: Option<Store>,
 }
 
 #[derive(Clone)]
 struct Registered {
     info: ToolInfo,
     handler: Arc<dyn ToolHandler>,
+    breaker: Arc<Breaker>,
 }
 
-/// How a call that had started came to its end.
+/// How a call that had started ended without a result.
 enum Ended {
-    Answered(ToolOutput),
     Failed(ToolError),
     Panicked,
     TimedOut,
 }
 
 impl Registry {
+    /// A registry without tools that keeps in `store` what is too long to be shown.
+    #[must_use]
+    pub fn new(store: Store) -> Self {
+        Self { tools: BTreeMap::new(), store: Some(store) }
+    }
+
     /// Adds a tool of ours. A tool that had its name is replaced.
     pub fn register<T: Tool>(&mut self, tool: T) {
         self.register_handler(info::<T>(), Arc::new(Erased(tool)));
@@ -94,13 +109,13 @@ impl Registry {
     /// was one: whoever takes names from outside asks [`Registry::get`] first.
     pub fn register_handler(&mut self, info: ToolInfo, handler: Arc<dyn ToolHandler>) -> Option<ToolInfo> {
         let name = info.spec.name.clone();
-        self.tools.insert(name, Registered { info, handler }).map(|replaced| replaced.info)
+        self.tools.insert(name, Registered { info, handler, breaker: Arc::default() }).map(|replaced| replaced.info)
     }
 
     /// What models are told, in the order of the names.
     #[must_use]
     pub fn specs(&self) -> Vec<ToolSpec> {
-        self.tools.values().map(|tool| tool.info.spec.clone()).collect()
+        self.tools.values().map(|tool| tool.info.told_to_models()).collect()
     }
 
     /// The tool called `name`.
@@ -116,9 +131,35 @@ impl Registry {
         let Some(tool) = self.tools.get(name) else {
             return ToolRun::sentence(ToolOutcome::Error, self.no_such_tool(name));
         };
-        let key = context.key.clone();
-        let ended = tool.call(input, context).await;
-        tool.told(ended, &key)
+        if let Err(left) = tool.breaker.admit(Instant::now()) {
+            return tool.resting(left);
+        }
+        let (session, key) = (context.session.clone(), context.key.clone());
+        let called = tool.call(input, context).await;
+        tool.breaker.ended(called.as_ref().err().is_none_or(Ended::is_answer), Instant::now());
+        let output = match called {
+            Ok(output) => output,
+            Err(ended) => return tool.told(ended, &key),
+        };
+        let source = tool.info.foreign.then_some(name);
+        let Bounded { mut content, cut } = bounded(output.content, source);
+        if let Some(cut) = cut {
+            let kept = self.keep(&session, &key, &cut).await;
+            content.push(Block::text(cut.notice(kept)));
+        }
+        content.extend(output.note.as_deref().map(output::sentence).unwrap_or_default());
+        ToolRun { content, outcome: ToolOutcome::Ok }
+    }
+
+    /// Keeps the whole of a result that was cut; the name under which it can be read.
+    async fn keep<'k>(&self, session: &SessionKey, key: &'k str, cut: &Cut) -> Option<&'k str> {
+        match self.store.as_ref()?.keep_result(session, key, &cut.whole).await {
+            Ok(()) => Some(key),
+            Err(error) => {
+                tracing::warn!(key, error = chain(&error), "the rest of a result could not be kept");
+                None
+            }
+        }
     }
 
     fn no_such_tool(&self, name: &str) -> String {
@@ -131,16 +172,22 @@ impl Registry {
     }
 }
 
+impl Ended {
+    /// Whether the tool was reached and ended the call by itself.
+    fn is_answer(&self) -> bool {
+        !matches!(self, Self::TimedOut | Self::Failed(ToolError::Transient(_) | ToolError::CutOff(_)))
+    }
+}
+
 impl Registered {
-    async fn call(&self, input: Value, context: ToolContext) -> Ended {
+    async fn call(&self, input: Value, context: ToolContext) -> Result<ToolOutput, Ended> {
         // The call stands inside the future, so that a handler which panics before it returns one is contained too. What
         // it shares with others is its own affair: it gets no reference from us.
         let call = AssertUnwindSafe(async { self.handler.call(input, context).await }).catch_unwind();
         match timeout(self.info.timeout, call).await {
-            Ok(Ok(Ok(output))) => Ended::Answered(output),
-            Ok(Ok(Err(error))) => Ended::Failed(error),
-            Ok(Err(_)) => Ended::Panicked,
-            Err(_) => Ended::TimedOut,
+            Ok(Ok(called)) => called.map_err(Ended::Failed),
+            Ok(Err(_)) => Err(Ended::Panicked),
+            Err(_) => Err(Ended::TimedOut),
         }
     }
 
@@ -148,13 +195,16 @@ impl Registered {
     fn told(&self, ended: Ended, key: &str) -> ToolRun {
         let name = self.info.spec.name.as_str();
         match ended {
-            Ended::Answered(output) => ToolRun { content: bounded(output.content), outcome: ToolOutcome::Ok },
             Ended::Failed(ToolError::ForModel(sentence)) => ToolRun::sentence(ToolOutcome::Error, sentence),
             Ended::Failed(error @ ToolError::Transient(_)) => {
                 tracing::warn!(tool = name, key, error = chain(&error), "the tool `{name}` could not be reached");
                 let sentence =
                     format!("The tool `{name}` cannot be reached now. Try again later, or go on without it.");
                 ToolRun::sentence(ToolOutcome::Error, sentence)
+            }
+            Ended::Failed(error @ ToolError::CutOff(_)) => {
+                tracing::warn!(tool = name, key, error = chain(&error), "the tool `{name}` was cut off");
+                self.cut_off(&format!("The tool `{name}` broke off in the middle of the call."))
             }
             Ended::Failed(error @ ToolError::Failed(_)) => {
                 tracing::error!(tool = name, key, error = chain(&error), "the tool `{name}` failed");
@@ -170,6 +220,16 @@ impl Registered {
                 self.cut_off(&format!("The tool `{name}` gave no answer within {seconds} seconds."))
             }
         }
+    }
+
+    /// What the model is told of a call that was not made.
+    fn resting(&self, left: Duration) -> ToolRun {
+        let (name, seconds) = (&self.info.spec.name, left.as_millis().div_ceil(1000));
+        let sentence = format!(
+            "The tool `{name}` gave no answer {FAILURES} times in a row and was not called. Try again in {seconds} seconds, \
+             or go on without it."
+        );
+        ToolRun::sentence(ToolOutcome::Error, sentence)
     }
 
     /// A call that was cut off may have taken effect, unless repeating it is harmless anyway.

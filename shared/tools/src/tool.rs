@@ -71,6 +71,19 @@ pub struct ToolInfo {
     pub keyed: bool,
     /// How long a call may take.
     pub timeout: Duration,
+    /// Whether its text is somebody else's: a page, another service's answer. Such text is marked as data.
+    pub foreign: bool,
+}
+
+impl ToolInfo {
+    /// What the model is told, and of a tool whose text is somebody else's, how to take it.
+    pub(crate) fn told_to_models(&self) -> ToolSpec {
+        let mut spec = self.spec.clone();
+        if self.foreign {
+            spec.description = format!("{} {}", spec.description, crate::output::DATA).trim_start().to_owned();
+        }
+        spec
+    }
 }
 
 /// A tool of ours.
@@ -88,6 +101,8 @@ pub trait Tool: Send + Sync + 'static {
     const KEYED: bool;
     /// How long a call may take.
     const TIMEOUT: Duration = TIMEOUT;
+    /// Whether its text is somebody else's, and marked as data.
+    const FOREIGN: bool = false;
 
     /// Does it.
     fn run(
@@ -116,6 +131,7 @@ pub(crate) fn info<T: Tool>() -> ToolInfo {
         risk: T::RISK,
         keyed: T::KEYED,
         timeout: T::TIMEOUT,
+        foreign: T::FOREIGN,
     }
 }
 

@@ -71,6 +71,7 @@ impl ScriptedTools {
                 risk: tool.risk,
                 keyed: tool.keyed,
                 timeout: Duration::from_secs(30),
+                foreign: false,
             };
             let handler =
                 Handler { name: name.clone(), tools: Arc::clone(self), clock: clock.clone(), life: life.clone() };
