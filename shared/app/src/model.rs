@@ -50,6 +50,9 @@ pub fn capabilities(model: &ModelSettings) -> Capabilities {
     Capabilities {
         tools: model.can(Capability::Tools),
         images: model.can(Capability::Images),
+        documents: model.can(Capability::Documents),
+        cache: model.can(Capability::Cache),
+        results_alone: model.can(Capability::ResultsAlone),
         starts_in_reasoning: model.can(Capability::StartsInReasoning),
         context_tokens: model.context_tokens,
     }

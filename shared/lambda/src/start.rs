@@ -324,6 +324,14 @@ impl Start {
             streams: model.streams,
             capabilities: model::capabilities(model),
             max_tokens: model.max_tokens,
+            guardrail: model.guardrail.clone().map(|guardrail| turnlock_models::Guardrail {
+                id: guardrail.id,
+                version: guardrail.version,
+            }),
+            thinking: model.thinking.map(|thinking| match thinking {
+                turnlock_config::Thinking::Budget(tokens) => turnlock_models::Thinking::Budget(tokens),
+                turnlock_config::Thinking::Adaptive => turnlock_models::Thinking::Adaptive,
+            }),
             timeouts: turnlock_models::Timeouts::default(),
         };
         Arc::new(turnlock_models::bedrock::Bedrock::new(&sdk.build(), settings))

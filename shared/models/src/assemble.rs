@@ -14,6 +14,9 @@ use crate::event::{ModelEvent, StopReason};
 /// As much of unreadable arguments as the history keeps, in bytes: enough for the model to see its mistake.
 const UNREADABLE_MAX: usize = 2000;
 
+/// What is wrong with the last call of an answer that its limit cut off: what there is of it may read like a whole one.
+const CUT: &str = "the call was cut off by the limit of the answer";
+
 /// A whole answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
@@ -161,8 +164,11 @@ impl Assembler {
             content.push(Block::Text { text: self.text });
         }
         let mut bad_calls = Vec::new();
-        for call in self.calls.into_values() {
-            let input = call.arguments().unwrap_or_else(|error| {
+        let cut = matches!(stop, StopReason::MaxTokens | StopReason::ContextFull);
+        let last = self.calls.keys().next_back().copied().filter(|_| cut);
+        for (index, call) in self.calls {
+            let whole = if last == Some(index) { Err(CUT.to_owned()) } else { call.arguments() };
+            let input = whole.unwrap_or_else(|error| {
                 bad_calls.push(BadCall { id: call.id.clone(), name: call.name.clone(), error });
                 json!({ "unreadable": start(&call.input) })
             });
@@ -297,6 +303,24 @@ mod tests {
     fn br_stop_reason_override() {
         let answer = call(&["{\"q\":\"x\"}"], StopReason::MaxTokens);
         assert_eq!(answer.stop, StopReason::MaxTokens);
+    }
+
+    /// The last call of an answer that was cut off is not run, however it reads; those before it are whole.
+    #[test]
+    fn a_call_that_may_be_cut_off_is_not_run() {
+        for (reason, input, runs) in [
+            (StopReason::MaxTokens, &["{\"q\":\"x\"}"][..], false),
+            (StopReason::MaxTokens, &[], false),
+            (StopReason::ContextFull, &["{}"], false),
+            (StopReason::ToolUse, &["{}"], true),
+        ] {
+            let answer = call(input, reason);
+            assert_eq!((answer.calls().len(), answer.bad_calls.len()), (usize::from(runs), usize::from(!runs)));
+        }
+        let start = |index| ModelEvent::ToolStart { index, id: format!("t{index}"), name: "f".into() };
+        let answer = assembled(vec![start(0), start(1), stop(StopReason::MaxTokens)]);
+        let ids: Vec<String> = answer.calls().into_iter().map(|call| call.id).collect();
+        assert_eq!((ids, answer.bad_calls[0].id.as_str()), (vec!["t0".to_owned()], "t1"));
     }
 
     /// Case br-midstream-exception-frame: a stream that simply ends is no success.

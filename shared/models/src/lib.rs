@@ -37,7 +37,7 @@ pub mod wire;
 
 pub use assemble::{Answer, Assembler, BadCall, ToolCall};
 #[cfg(feature = "bedrock")]
-pub use bedrock::{Bedrock, BedrockSettings};
+pub use bedrock::{Bedrock, BedrockSettings, Guardrail, Thinking};
 pub use error::ModelError;
 pub use event::{ModelEvent, StopReason};
 pub use model::{Capabilities, Model, ModelStream, Timeouts, answer};

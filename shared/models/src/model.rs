@@ -21,9 +21,15 @@ pub struct Capabilities {
     pub tools: bool,
     /// It sees images. One that does not is sent a placeholder.
     pub images: bool,
+    /// It reads documents. One that does not is sent a placeholder.
+    pub documents: bool,
+    /// It takes cache points. Only Bedrock's wire has them: other servers find out by themselves what they hold already.
+    pub cache: bool,
+    /// It refuses anything beside the results of tools in one message: what a person says there follows in one of its own.
+    pub results_alone: bool,
     /// Its template opens the thinking tag, so that its text begins inside it.
     pub starts_in_reasoning: bool,
-    /// Tokens it takes, question and answer together; a turn's oldest messages are left out beyond. `None` = unknown.
+    /// Tokens it takes, question and answer together; what is old of a turn's request is left out beyond. `None` = unknown.
     pub context_tokens: Option<u32>,
 }
 

@@ -7,13 +7,14 @@
 //! fails with [`crate::ModelError::ContextFull`].
 
 mod answers;
+mod estimate;
 mod size;
 
 use std::collections::BTreeMap;
 
 use futures_util::{Stream, StreamExt};
 use turnlock_domain::conversation::{alias, check_request, repair};
-use turnlock_domain::message::{Block, Media, Message};
+use turnlock_domain::message::{Block, Media, Message, Role};
 use turnlock_domain::text;
 
 use crate::error::ModelError;
@@ -28,6 +29,12 @@ const DESCRIPTION_MAX: usize = 1024;
 
 /// The longest name of a file that stands in its place, in characters.
 const PLACEHOLDER_NAME_MAX: usize = 80;
+
+/// What is asked where nobody asks anything, because nothing of the last message can be seen.
+const NOTHING_SAID: &str = "(an empty message)";
+
+/// What the model says between the results of its tools and what a person says, where both cannot be one message.
+const RESULTS_SEEN: &str = "(I have the results.)";
 
 /// A request that may leave: a valid conversation, provider-safe names, no more than the model takes.
 #[derive(Debug, Clone)]
@@ -45,9 +52,16 @@ impl ModelRequest {
     #[must_use]
     pub fn prepared(&self, model: &str, capabilities: &Capabilities) -> Prepared {
         let mut request = self.clone();
+        request.system = text::clean(&self.system).into_owned();
+        if text::is_blank(&request.system) {
+            request.system.clear();
+        }
         without_foreign_reasoning(&mut request.messages, model);
         if !capabilities.images {
             for_each_block(&mut request.messages, &mut image_as_text);
+        }
+        if !capabilities.documents {
+            for_each_block(&mut request.messages, &mut document_as_text);
         }
         if !capabilities.tools {
             request.tools.clear();
@@ -64,9 +78,15 @@ impl ModelRequest {
             );
         }
         request.messages = repaired.messages;
+        if request.messages.last().is_none_or(|message| message.role != Role::User) {
+            request.messages.push(Message::user(NOTHING_SAID));
+        }
         if request.tools.is_empty() {
             // A provider refuses calls in the history of a request that offers no tools.
             for_each_block(&mut request.messages, &mut tool_block_as_text);
+        }
+        if capabilities.results_alone {
+            request.messages = request.messages.into_iter().flat_map(with_results_alone).collect();
         }
         Prepared { request, names }
     }
@@ -131,12 +151,25 @@ impl ToolNames {
     }
 }
 
-/// A visible word in the place of media that the model is not sent: never its reference, which may lead to the file.
+/// A visible word in the place of media that the model is not sent: never its reference, which may lead to the file. The
+/// name is somebody's text: it stays within the brackets.
 #[must_use]
 pub fn placeholder(kind: &str, media: &Media) -> String {
-    let name = media.name.as_deref().map(text::clean).unwrap_or_default();
-    let name = text::cut(&name, PLACEHOLDER_NAME_MAX);
-    if text::is_blank(name) { format!("[{kind}]") } else { format!("[{kind}: {}]", name.trim()) }
+    let name = text::clean(media.name.as_deref().unwrap_or_default());
+    let name: String = name.chars().map(within_brackets).collect();
+    let name = name.split_whitespace().collect::<Vec<_>>().join(" ");
+    let name = text::cut(&name, PLACEHOLDER_NAME_MAX).trim_end();
+    if text::is_blank(name) { format!("[{kind}]") } else { format!("[{kind}: {name}]") }
+}
+
+fn within_brackets(c: char) -> char {
+    match c {
+        '[' => '(',
+        ']' => ')',
+        // The separators of lines and paragraphs are no control characters.
+        c if c.is_control() || c.is_whitespace() => ' ',
+        c => c,
+    }
 }
 
 /// Reasoning is signed by the model that made it: another refuses it. What names no maker is taken for this model's.
@@ -153,6 +186,26 @@ fn image_as_text(block: &mut Block) {
     if let Block::Image(media) = block {
         *block = Block::text(placeholder("image", media));
     }
+}
+
+/// Only a document whose data is there could be read; what is a reference gets its placeholder on every wire.
+fn document_as_text(block: &mut Block) {
+    if let Block::File(media) = block
+        && media.url.starts_with("data:")
+    {
+        *block = Block::text(placeholder("file", media));
+    }
+}
+
+/// A message that brings results, and the message of what else stands in it.
+fn with_results_alone(message: Message) -> Vec<Message> {
+    let (results, others): (Vec<Block>, Vec<Block>) =
+        message.content.into_iter().partition(|block| matches!(block, Block::ToolResult { .. }));
+    if results.is_empty() || others.is_empty() {
+        return vec![Message::new(message.role, [results, others].concat())];
+    }
+    let (role, seen) = (message.role, Message::assistant(RESULTS_SEEN));
+    vec![Message::new(role, results), seen, Message::new(role, others)]
 }
 
 fn tool_block_as_text(block: &mut Block) {

@@ -63,6 +63,9 @@ pub struct ModelRequest {
     pub max_tokens: Option<u32>,
     /// The registered name of the one tool it must call.
     pub force_tool: Option<String>,
+    /// Whether the provider found a turn's request too long although it was cut: it is cut to half of what the model
+    /// takes, or, where nobody knows how much that is, to half of what it weighs. A job's request is never cut.
+    pub tighter: bool,
 }
 
 impl ModelRequest {
@@ -77,6 +80,7 @@ impl ModelRequest {
             tools: Vec::new(),
             max_tokens: None,
             force_tool: None,
+            tighter: false,
         }
     }
 }

@@ -1,10 +1,10 @@
-//! The SDK's answers as events. What a request of ours does not ask for (citations, images, the results of tools that
-//! run at the provider) is skipped.
+//! The SDK's answers as events. A text with citations is text; what a request of ours does not ask for (the citations
+//! themselves, images, the results of tools that run at the provider) is skipped.
 
 use aws_sdk_bedrockruntime::operation::converse::ConverseOutput as WholeAnswer;
 use aws_sdk_bedrockruntime::types::{
-    ContentBlock, ContentBlockDelta, ContentBlockStart, ConverseOutput, ConverseStreamOutput, ReasoningContentBlock,
-    ReasoningContentBlockDelta, TokenUsage,
+    CitationGeneratedContent, ContentBlock, ContentBlockDelta, ContentBlockStart, ConverseOutput, ConverseStreamOutput,
+    ReasoningContentBlock, ReasoningContentBlockDelta, TokenUsage,
 };
 use aws_smithy_types::{Document, Number, base64};
 use serde_json::{Map, Value};
@@ -129,6 +129,13 @@ pub(super) fn whole(answer: WholeAnswer) -> Result<Vec<ModelEvent>, ModelError> 
                 events.extend(some(reasoning.text).map(ModelEvent::Reasoning));
                 events.extend(reasoning.signature.and_then(some).map(ModelEvent::Signature));
             }
+            ContentBlock::CitationsContent(cited) => {
+                let texts = cited.content.into_iter().flatten().filter_map(|piece| match piece {
+                    CitationGeneratedContent::Text(text) => some(text),
+                    _ => None,
+                });
+                events.extend(texts.map(ModelEvent::Text));
+            }
             ContentBlock::ReasoningContent(ReasoningContentBlock::RedactedContent(data)) => {
                 events.push(ModelEvent::Redacted(base64::encode(data)));
             }
@@ -140,14 +147,14 @@ pub(super) fn whole(answer: WholeAnswer) -> Result<Vec<ModelEvent>, ModelError> 
     Ok(events)
 }
 
-/// What is read from a cache and written to one is not among Bedrock's `inputTokens`; the model reads it all the same.
+/// What is read from a cache and written to one is not among Bedrock's `inputTokens`.
 fn usage(tokens: &TokenUsage) -> Usage {
     let count = |tokens: i32| u64::try_from(tokens).unwrap_or_default();
-    let cached = [tokens.cache_read_input_tokens, tokens.cache_write_input_tokens];
-    let cached: u64 = cached.into_iter().flatten().map(count).sum();
     Usage {
-        input_tokens: count(tokens.input_tokens) + cached,
+        input_tokens: count(tokens.input_tokens),
         output_tokens: count(tokens.output_tokens),
+        cache_read_tokens: tokens.cache_read_input_tokens.map(count).unwrap_or_default(),
+        cache_write_tokens: tokens.cache_write_input_tokens.map(count).unwrap_or_default(),
         ..Usage::default()
     }
 }

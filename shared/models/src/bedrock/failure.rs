@@ -20,16 +20,44 @@ const ACCESS: &str = "allow the role bedrock:InvokeModel and bedrock:InvokeModel
                       inference profile: on the profile, and on the model in each of its regions), and check that the \
                       account may use the model";
 
-/// The error of a call that has no answer.
-pub(super) fn before_the_answer<E>(error: SdkError<E>) -> ModelError
+/// A call that has no answer.
+pub(super) struct Unanswered {
+    pub(super) error: ModelError,
+    /// What it would be answered without.
+    pub(super) without: Option<Extra>,
+}
+
+/// What of a request some models refuse, and can be left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extra {
+    /// Cache points.
+    CachePoints,
+    /// Thinking, and the reasoning of earlier answers.
+    Thinking,
+}
+
+impl From<ModelError> for Unanswered {
+    fn from(error: ModelError) -> Self {
+        Self { error, without: None }
+    }
+}
+
+/// Why a call has no answer.
+pub(super) fn before_the_answer<E>(error: SdkError<E>) -> Unanswered
 where
     E: ProvideErrorMetadata + Error + Send + Sync + 'static,
 {
+    if let SdkError::ServiceError(refused) = &error {
+        let (status, retry_after) = (refused.raw().status().as_u16(), retry_after(refused.raw()));
+        let refusal = Refusal::of(refused.err());
+        let without = if matches!(status, 400 | 403) { refusal.speaks_of.extra() } else { None };
+        return Unanswered { error: refusal.meaning(status, retry_after), without };
+    }
+    unserved(error).into()
+}
+
+fn unserved<E: Error + Send + Sync + 'static>(error: SdkError<E>) -> ModelError {
     match error {
-        SdkError::ServiceError(refused) => {
-            let (status, retry_after) = (refused.raw().status().as_u16(), retry_after(refused.raw()));
-            Refusal::of(refused.err()).meaning(status, retry_after)
-        }
         SdkError::ResponseError(unread) => {
             let (status, retry_after) = (unread.raw().status().as_u16(), retry_after(unread.raw()));
             match status {
@@ -81,6 +109,10 @@ enum SpeaksOf {
     Nothing,
     /// The conversation is too long.
     Context,
+    /// The model takes no cache points, or not there.
+    CachePoints,
+    /// The model does not think, or not here.
+    Thinking,
     /// The model is reached through an inference profile only.
     Profile,
     /// The model does not stream, or not with tools.
@@ -113,7 +145,7 @@ impl Refusal {
                 SpeaksOf::Context => ModelError::ContextFull,
                 SpeaksOf::Profile => invalid(": name an inference profile in the place of this model"),
                 SpeaksOf::Streaming => invalid(": set `stream = false` for it, so that it answers in one piece"),
-                SpeaksOf::Nothing => invalid(""),
+                SpeaksOf::CachePoints | SpeaksOf::Thinking | SpeaksOf::Nothing => invalid(""),
             },
         }
     }
@@ -124,14 +156,27 @@ impl SpeaksOf {
         let has = |words: &[&str]| words.iter().any(|words| message.contains(words));
         let too_long = ["input is too long", "prompt is too long", "input tokens"];
         let context = ["context limit", "context length", "context window"];
-        if has(&too_long) || has(&context) {
+        let cache = ["cachepoint", "cache point", "cache_control", "prompt caching"];
+        if has(&cache) {
+            Self::CachePoints
+        } else if has(&too_long) || has(&context) {
             Self::Context
+        } else if has(&["thinking"]) {
+            Self::Thinking
         } else if has(&["inference profile"]) {
             Self::Profile
         } else if has(&["streaming"]) {
             Self::Streaming
         } else {
             Self::Nothing
+        }
+    }
+
+    fn extra(self) -> Option<Extra> {
+        match self {
+            Self::CachePoints => Some(Extra::CachePoints),
+            Self::Thinking => Some(Extra::Thinking),
+            Self::Nothing | Self::Context | Self::Profile | Self::Streaming => None,
         }
     }
 }

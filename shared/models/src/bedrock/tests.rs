@@ -19,6 +19,7 @@ use crate::model::answer;
 use crate::{ModelEvent, Purpose, StopReason, ToolSpec};
 
 mod errors;
+mod extras;
 mod frames;
 
 use frames::{exception, frame, stopped, text_delta};
@@ -102,6 +103,8 @@ fn settings() -> BedrockSettings {
         streams: true,
         capabilities: Capabilities { tools: true, images: true, ..Capabilities::default() },
         max_tokens: None,
+        guardrail: None,
+        thinking: None,
         timeouts: Timeouts { idle: Duration::from_millis(300), ..Timeouts::default() },
     }
 }
@@ -168,7 +171,8 @@ fn text(text: &str) -> Result<ModelEvent, &'static str> {
 }
 
 fn stop(reason: StopReason, input_tokens: u64, output_tokens: u64) -> Result<ModelEvent, &'static str> {
-    Ok(ModelEvent::Stop { reason, usage: Usage { input_tokens, output_tokens }, ..Usage::default() })
+    let usage = Usage { input_tokens, output_tokens, ..Usage::default() };
+    Ok(ModelEvent::Stop { reason, usage })
 }
 
 fn delta(block: u32, delta: Value) -> Vec<u8> {
@@ -203,6 +207,8 @@ async fn streams_become_events() {
     let tokens = usage(json!({"inputTokens": 9, "outputTokens": 3, "totalTokens": 12}));
     let cached = json!({"inputTokens": 9, "outputTokens": 3, "totalTokens": 142,
                         "cacheReadInputTokens": 100, "cacheWriteInputTokens": 30});
+    let with_cache =
+        Usage { input_tokens: 9, output_tokens: 3, cache_read_tokens: 100, cache_write_tokens: 30, ..Usage::default() };
     let started = |index, id: &str, name: &str| Ok(ModelEvent::ToolStart { index, id: id.into(), name: name.into() });
     let argument = |index, json: &str| Ok(ModelEvent::ToolInput { index, json: json.into() });
     let table = [
@@ -213,9 +219,9 @@ async fn streams_become_events() {
             vec![text("Grüße "), text("😀"), stop(StopReason::EndTurn, 9, 3)],
         ),
         (
-            "what a cache holds was read too",
+            "what a cache held and what was written to it are counted apart",
             [text_delta("a"), block_stop(0), stopped("end_turn"), usage(cached)].concat(),
-            vec![text("a"), stop(StopReason::EndTurn, 139, 3)],
+            vec![text("a"), Ok(ModelEvent::Stop { reason: StopReason::EndTurn, usage: with_cache })],
         ),
         (
             "two calls behind text, one without arguments",

@@ -1,6 +1,9 @@
 //! The JSON of chat completion chunks as events, and what compatible servers do otherwise: whole calls in one chunk, one
-//! index for several calls, no ids, arguments that are not text, `reasoning_content` or `reasoning` beside the content,
-//! a `message` where a `delta` belongs.
+//! index for several calls, no ids, arguments that are not text, content in parts, `reasoning_content` or `reasoning`
+//! beside the content or both, a `message` where a `delta` belongs, an error where a chunk belongs, words of their own for
+//! how an answer ended.
+//!
+//! Reasoning is told apart and kept, and never sent back: servers that write it refuse it, or do not read it.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -33,11 +36,14 @@ struct Call {
 #[derive(Debug, Deserialize)]
 struct Chunk {
     #[serde(default)]
-    choices: Vec<Choice>,
+    choices: Option<Vec<Choice>>,
+    /// Not read as numbers at once: a count that is none must not cost the answer.
     #[serde(default)]
-    usage: Option<Tokens>,
+    usage: Value,
     #[serde(default)]
     error: Value,
+    #[serde(default)]
+    object: Value,
 }
 
 #[derive(Debug, Deserialize)]
@@ -51,9 +57,11 @@ struct Choice {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Delta {
-    content: Option<String>,
-    #[serde(alias = "reasoning")]
+    /// A text, or a list of parts.
+    content: Value,
     reasoning_content: Option<String>,
+    /// The same under another name. Some servers send both.
+    reasoning: Value,
     refusal: Option<String>,
     tool_calls: Option<Vec<CallDelta>>,
 }
@@ -65,7 +73,7 @@ struct CallDelta {
     #[serde(default)]
     id: Option<String>,
     #[serde(default)]
-    function: FunctionDelta,
+    function: Option<FunctionDelta>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -73,13 +81,6 @@ struct CallDelta {
 struct FunctionDelta {
     name: Option<String>,
     arguments: Value,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Tokens {
-    prompt_tokens: u64,
-    completion_tokens: u64,
 }
 
 impl Decoder {
@@ -91,21 +92,21 @@ impl Decoder {
     /// The events of one chunk.
     pub(super) fn chunk(&mut self, json: &str) -> Result<Vec<ModelEvent>, ModelError> {
         // The parser's error is not kept: it may quote the answer.
-        let chunk: Chunk = from_json(json.as_bytes())
-            .map_err(|_| ModelError::Interrupted("a chunk is not the JSON of a chat completion".into()))?;
+        let unreadable = || ModelError::Interrupted("a chunk is not the JSON of a chat completion".into());
+        let json: Value = from_json(json.as_bytes()).map_err(|_| unreadable())?;
+        let chunk = Chunk::deserialize(&json).map_err(|_| unreadable())?;
         if !chunk.error.is_null() {
             return Err(Refusal::of(&chunk.error).in_stream());
         }
-        if let Some(tokens) = chunk.usage {
-            self.usage = Usage {
-                input_tokens: tokens.prompt_tokens,
-                output_tokens: tokens.completion_tokens,
-                ..Usage::default()
-            };
+        if chunk.object == "error" {
+            return Err(Refusal::of(&json).in_stream());
+        }
+        if chunk.usage.is_object() {
+            self.usage = usage(&chunk.usage);
         }
         let mut events = Vec::new();
         // One choice is asked for; a second would be another answer.
-        if let Some(choice) = chunk.choices.into_iter().next() {
+        if let Some(choice) = chunk.choices.into_iter().flatten().next() {
             self.delta(choice.delta.unwrap_or_default(), &mut events);
             self.finish = choice.finish_reason.filter(|reason| !reason.is_empty()).or(self.finish.take());
         }
@@ -120,24 +121,33 @@ impl Decoder {
         let Some(finish) = &self.finish else {
             return Err(ModelError::Interrupted("the stream ended without a finish reason".into()));
         };
-        let reason = match finish.as_str() {
-            "stop" if self.refused => StopReason::Refused,
+        let reason = match finish.to_ascii_lowercase().as_str() {
+            "stop" | "eos" | "eos_token" | "end_turn" | "stop_sequence" if self.refused => StopReason::Refused,
             // Several servers say `stop` after calls; nothing else is reinterpreted.
-            "stop" if !self.calls.is_empty() => StopReason::ToolUse,
-            "stop" => StopReason::EndTurn,
-            "tool_calls" | "function_call" if self.calls.is_empty() => StopReason::Malformed,
-            "tool_calls" | "function_call" => StopReason::ToolUse,
-            "length" => StopReason::MaxTokens,
-            "content_filter" => StopReason::Refused,
-            other => StopReason::Other(other.chars().take(64).collect()),
+            "stop" | "eos" | "eos_token" | "end_turn" if !self.calls.is_empty() => StopReason::ToolUse,
+            "stop" | "eos" | "eos_token" | "end_turn" => StopReason::EndTurn,
+            "stop_sequence" => StopReason::StopSequence,
+            "tool_calls" | "tool_use" | "function_call" if self.calls.is_empty() => StopReason::Malformed,
+            "tool_calls" | "tool_use" | "function_call" => StopReason::ToolUse,
+            "length" | "max_tokens" => StopReason::MaxTokens,
+            "model_length" => StopReason::ContextFull,
+            "content_filter" | "safety" | "recitation" => StopReason::Refused,
+            "malformed_function_call" => StopReason::Malformed,
+            // The server gave up on its own answer: the words of DeepSeek, vLLM and SGLang, and of routers.
+            "insufficient_system_resource" => return Err(ModelError::Overloaded),
+            "abort" | "error" => {
+                return Err(ModelError::Interrupted("the server says that it broke the answer off".into()));
+            }
+            _ => StopReason::Other(finish.chars().take(64).collect()),
         };
         Ok(Some(ModelEvent::Stop { reason, usage: self.usage }))
     }
 
     fn delta(&mut self, delta: Delta, events: &mut Vec<ModelEvent>) {
         let some = |text: Option<String>| text.filter(|text| !text.is_empty());
-        events.extend(some(delta.reasoning_content).map(ModelEvent::Reasoning));
-        events.extend(some(delta.content).map(ModelEvent::Text));
+        let reasoning = some(delta.reasoning_content).or_else(|| delta.reasoning.as_str().and_then(said));
+        events.extend(reasoning.map(ModelEvent::Reasoning));
+        content(&delta.content, events);
         if let Some(refusal) = some(delta.refusal) {
             self.refused = true;
             events.push(ModelEvent::Text(refusal));
@@ -150,7 +160,8 @@ impl Decoder {
     fn call(&mut self, place: u64, delta: CallDelta, events: &mut Vec<ModelEvent>) {
         let index = delta.index.unwrap_or(place);
         let id = delta.id.unwrap_or_default();
-        let name = delta.function.name.unwrap_or_default();
+        let function = delta.function.unwrap_or_default();
+        let name = function.name.unwrap_or_default();
         let at = self.calls.iter().rposition(|call| call.index == index);
         let at = at.filter(|at| !self.calls[*at].is_over(&id, &name)).unwrap_or_else(|| {
             self.calls.push(Call { index, id: id.clone(), arguments: String::new() });
@@ -158,7 +169,7 @@ impl Decoder {
             events.push(ModelEvent::ToolStart { index: event_index(at), id, name });
             at
         });
-        let json = match delta.function.arguments {
+        let json = match function.arguments {
             Value::Null => return,
             Value::String(fragment) => fragment,
             whole => whole.to_string(),
@@ -181,6 +192,36 @@ impl Call {
             return serde_json::from_str::<Value>(&self.arguments).is_ok();
         }
         id != self.id
+    }
+}
+
+/// A text, or parts of it: `text`, and `thinking` with parts of its own. What else a part may be is skipped.
+fn content(content: &Value, events: &mut Vec<ModelEvent>) {
+    if let Some(text) = content.as_str().and_then(said) {
+        events.push(ModelEvent::Text(text));
+    }
+    for part in content.as_array().into_iter().flatten() {
+        let thought = part["thinking"].as_array().into_iter().flatten().chain([&part["thinking"]]);
+        let thought = thought.filter_map(|piece| piece["text"].as_str().or(piece.as_str()).and_then(said));
+        events.extend(thought.map(ModelEvent::Reasoning));
+        events.extend(part["text"].as_str().or(part.as_str()).and_then(said).map(ModelEvent::Text));
+    }
+}
+
+fn said(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// What a cache held is among the `prompt_tokens`; DeepSeek counts it under a name of its own.
+fn usage(tokens: &Value) -> Usage {
+    let count = |pointer: &str| tokens.pointer(pointer).and_then(Value::as_u64);
+    let cached = count("/prompt_tokens_details/cached_tokens").or_else(|| count("/prompt_cache_hit_tokens"));
+    let (read, cached) = (count("/prompt_tokens").unwrap_or_default(), cached.unwrap_or_default());
+    Usage {
+        input_tokens: read.saturating_sub(cached),
+        output_tokens: count("/completion_tokens").unwrap_or_default(),
+        cache_read_tokens: cached.min(read),
+        ..Usage::default()
     }
 }
 

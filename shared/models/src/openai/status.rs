@@ -24,7 +24,7 @@ pub(super) async fn failure(response: Response, idle: Duration) -> ModelError {
     let retry_after = retry_after(response.headers());
     // The status decides; a body that does not come changes nothing.
     let body = timeout(idle.min(Duration::from_secs(10)), read(response)).await.unwrap_or_default();
-    let refusal = serde_json::from_slice(&body).map(|body: Value| Refusal::of(&body["error"])).unwrap_or_default();
+    let refusal = serde_json::from_slice(&body).map(|body: Value| Refusal::of_body(&body)).unwrap_or_default();
     of_status(status, retry_after, &refusal)
 }
 
@@ -36,6 +36,11 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
+    /// Reads a body: some servers put into it what belongs under its `error`.
+    fn of_body(body: &Value) -> Self {
+        if body["error"].is_null() { Self::of(body) } else { Self::of(&body["error"]) }
+    }
+
     /// Reads the value of `error`, in a body or in a stream.
     pub(super) fn of(error: &Value) -> Self {
         let code = [&error["code"], &error["type"]].into_iter().find_map(word).unwrap_or_default();
@@ -137,6 +142,15 @@ mod tests {
         for (status, error, want) in table {
             assert_eq!(of_status(status, None, &Refusal::of(&error)).kind(), want, "{status} {error}");
         }
+    }
+
+    #[test]
+    fn an_error_may_be_the_body_itself() {
+        let full =
+            json!({"object": "error", "message": "This model's maximum context length is 8 tokens", "code": 400});
+        assert_eq!(of_status(400, None, &Refusal::of_body(&full)).kind(), "context_full");
+        assert_eq!(of_status(400, None, &Refusal::of_body(&json!({ "error": full }))).kind(), "context_full");
+        assert_eq!(of_status(400, None, &Refusal::of_body(&json!(["odd"]))).kind(), "invalid");
     }
 
     #[test]

@@ -97,7 +97,8 @@ fn input(index: u32, json: &str) -> Result<ModelEvent, &'static str> {
 }
 
 fn stop(reason: StopReason, input_tokens: u64, output_tokens: u64) -> Result<ModelEvent, &'static str> {
-    Ok(ModelEvent::Stop { reason, usage: Usage { input_tokens, output_tokens }, ..Usage::default() })
+    let usage = Usage { input_tokens, output_tokens, ..Usage::default() };
+    Ok(ModelEvent::Stop { reason, usage })
 }
 
 fn content(text: &str) -> String {
@@ -202,6 +203,43 @@ async fn recorded_streams_become_events() {
             [content("a"), finish("content_filter")].concat(),
             vec![text("a"), stop(StopReason::Refused, 0, 0)],
         ),
+        (
+            "reasoning under both names at once, content in parts, a role alone, no choices",
+            [
+                sse(json!({"choices": [{"delta": {"role": "assistant", "content": null}}]})),
+                sse(json!({"choices": [{"delta": {"reasoning_content": "hm", "reasoning": "hm"}}], "usage": null})),
+                sse(json!({"choices": [{"delta": {"reasoning": {"odd": 1}, "content": [
+                    {"type": "thinking", "thinking": [{"type": "text", "text": "m"}]},
+                    {"type": "text", "text": "a"}, {"type": "reference", "ids": [1]}, "b"]}}]})),
+                sse(json!({"choices": null, "usage": {"prompt_tokens": null, "completion_tokens": "many"}})),
+                sse(json!({"choices": []})),
+                finish("stop"),
+            ]
+            .concat(),
+            vec![
+                Ok(ModelEvent::Reasoning("hm".into())),
+                Ok(ModelEvent::Reasoning("m".into())),
+                text("a"),
+                text("b"),
+                stop(StopReason::EndTurn, 0, 0),
+            ],
+        ),
+        (
+            "a call of which only the beginning fits",
+            [calls(json!([call("c1", "{\"a\":")])), finish("length")].concat(),
+            vec![start(0, "c1", "get"), input(0, "{\"a\":"), stop(StopReason::MaxTokens, 0, 0)],
+        ),
+        (
+            "a call without a function",
+            [calls(json!([{"index": 0, "id": "c1", "function": null}])), finish("tool_calls")].concat(),
+            vec![start(0, "c1", ""), stop(StopReason::ToolUse, 0, 0)],
+        ),
+        (
+            "an error that is no chunk",
+            [content("a"), sse(json!({"object": "error", "message": "boom", "code": 503}))].concat(),
+            vec![text("a"), Err("overloaded")],
+        ),
+        ("an error of a word", sse(json!({"error": "boom"})), vec![Err("interrupted")]),
         ("calls announced, none sent", finish("tool_calls"), vec![stop(StopReason::Malformed, 0, 0)]),
         (
             "a lone surrogate",
@@ -228,6 +266,71 @@ async fn recorded_streams_become_events() {
             assert_eq!(events(Script::stream(pieces)).await, want, "{name}, in pieces of {size}");
         }
     }
+}
+
+/// The words that servers have for how an answer ended.
+#[tokio::test]
+async fn finish_reasons_are_reported_as_they_came() {
+    let table = [
+        ("stop", Ok(StopReason::EndTurn)),
+        ("eos_token", Ok(StopReason::EndTurn)),
+        ("STOP", Ok(StopReason::EndTurn)),
+        ("stop_sequence", Ok(StopReason::StopSequence)),
+        ("length", Ok(StopReason::MaxTokens)),
+        ("MAX_TOKENS", Ok(StopReason::MaxTokens)),
+        ("model_length", Ok(StopReason::ContextFull)),
+        ("content_filter", Ok(StopReason::Refused)),
+        ("SAFETY", Ok(StopReason::Refused)),
+        ("tool_use", Ok(StopReason::Malformed)),
+        ("bored", Ok(StopReason::Other("bored".into()))),
+        ("insufficient_system_resource", Err("overloaded")),
+        ("abort", Err("interrupted")),
+        ("error", Err("interrupted")),
+    ];
+    for (reason, want) in table {
+        let body = [content("a"), finish(reason)].concat().into_bytes();
+        let want = want.map(|reason| ModelEvent::Stop { reason, usage: Usage::default() });
+        assert_eq!(events(Script::stream(vec![body])).await, [text("a"), want], "{reason}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_cache_held_is_counted_apart() {
+    let table = [
+        json!({"prompt_tokens": 130, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 100}}),
+        json!({"prompt_tokens": 130, "completion_tokens": 3, "prompt_cache_hit_tokens": 100}),
+    ];
+    for tokens in table {
+        let body = [content("a"), finish("stop"), sse(json!({"choices": [], "usage": tokens}))].concat().into_bytes();
+        let usage = Usage { input_tokens: 30, output_tokens: 3, cache_read_tokens: 100, ..Usage::default() };
+        let stop = Ok(ModelEvent::Stop { reason: StopReason::EndTurn, usage });
+        assert_eq!(events(Script::stream(vec![body])).await, [text("a"), stop], "{tokens}");
+    }
+}
+
+/// A call that the answer's limit cut off is never run; reasoning is kept apart, stamped, and not sent back.
+#[tokio::test]
+async fn a_cut_call_is_bad_and_reasoning_does_not_return() {
+    let call = json!([{"index": 0, "id": "c1", "function": {"name": "get", "arguments": "{}"}}]);
+    let body = [
+        sse(json!({"choices": [{"delta": {"reasoning_content": "secret thought"}}]})),
+        content("Well."),
+        calls(call),
+        finish("length"),
+    ];
+    let script = Script::stream(vec![body.concat().into_bytes()]);
+    let received = Arc::clone(&script.received);
+    let first = served(script, async |model| {
+        let first = answer(&model, &request(vec![Message::user("hi")])).await.expect("an answer");
+        let next = vec![Message::user("hi"), first.message(), Message::user("go on")];
+        answer(&model, &request(next)).await.expect("another");
+        first
+    })
+    .await;
+    assert_eq!((first.text().as_str(), first.calls().len(), first.bad_calls.len()), ("Well.", 0, 1));
+    assert!(matches!(&first.content[0], Block::Reasoning(kept) if kept.model.as_deref() == Some("test-model")));
+    let received = received.lock().expect("not poisoned");
+    assert!(!received[1].1.to_string().contains("secret thought"));
 }
 
 #[tokio::test]

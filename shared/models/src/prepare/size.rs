@@ -1,34 +1,53 @@
-//! What a turn leaves out when a conversation is too large: the rest of an oversized tool result, then whole turns from
-//! the oldest on. The turn at hand stays whole.
+//! What a turn leaves out when a conversation is too large, in this order:
+//!
+//! 1. of every tool result what is beyond [`RESULT_MAX`];
+//! 2. the tool results of earlier turns, the oldest first: a sentence stands in their place;
+//! 3. whole turns, the oldest first;
+//! 4. of the turn at hand the tool results but those of its last step, the oldest first;
+//! 5. the rest of the last step's results, each to the same length.
+//!
+//! The last thing a person said stays in any case. What is left out is left out of this request's view only. Sizes are
+//! estimates that err towards too many tokens ([`super::estimate`]).
 
-use turnlock_domain::message::{Block, Message, Role};
+use turnlock_domain::message::{Block, Media, Message, Role};
 
+use super::estimate::tokens;
+use super::placeholder;
 use crate::model::Capabilities;
 use crate::request::ModelRequest;
 
 /// The most text of one tool result that a model is shown, in bytes.
 const RESULT_MAX: usize = 64 * 1024;
-/// Bytes per token: low, so that the estimate errs towards too many tokens in most languages.
-const BYTES_PER_TOKEN: usize = 3;
-/// What media weighs, in bytes of text: about 1,500 tokens, a large image.
-const MEDIA_WEIGHT: usize = 4_500;
+/// The least that is left of one when nothing else helps.
+const RESULT_MIN: usize = 1024;
+/// What an image weighs, in tokens: the most that a current model makes of one.
+const IMAGE: usize = 4_800;
+/// How many bytes of a document that is no text make a token, and the most that one document counts for. A guess: pages are
+/// read as text and as pictures, and nobody counts them here.
+const DOCUMENT_BYTES_PER_TOKEN: usize = 4;
+const DOCUMENT_MAX: usize = 100_000;
+/// What stands around a block, a message and a tool on the wire.
+const FRAME: usize = 8;
+/// What a provider tells a model of its own about how tools are called.
+const TOOL_INSTRUCTIONS: usize = 500;
+/// Which part of a window is kept for an answer of unknown length.
+const ANSWER_SHARE: usize = 8;
+
+/// What stands in the place of a tool result that is left out. It must not make a model call the tool again.
+const LEFT_OUT: &str = "(the call was answered; its result is left out here, to save room)";
 
 pub(super) fn cut(request: &mut ModelRequest, capabilities: &Capabilities) {
-    for block in request.messages.iter_mut().flat_map(|message| &mut message.content) {
-        if let Block::ToolResult { content, .. } = block {
-            content.iter_mut().for_each(cut_result);
-        }
+    each_result(&mut request.messages, |content| content.iter_mut().for_each(|block| cut_result(block, RESULT_MAX)));
+    let Some(budget) = budget(request, capabilities) else { return };
+    let mut conversation = Conversation::weighed(std::mem::take(&mut request.messages), budget);
+    conversation.fit();
+    if conversation.left_out > 0 || conversation.pruned > 0 {
+        tracing::info!(
+            session.id = %request.session, messages = conversation.left_out, results = conversation.pruned,
+            "what is oldest does not fit into the model's context"
+        );
     }
-    if let Some(budget) = budget(request, capabilities) {
-        let from = first_kept(&request.messages, budget);
-        if from > 0 {
-            tracing::info!(
-                session.id = %request.session, left_out = from,
-                "the oldest messages do not fit into the model's context"
-            );
-            request.messages.drain(..from);
-        }
-    }
+    request.messages = conversation.messages;
 }
 
 /// Shortens `text` to at most `max` bytes, at a character's boundary.
@@ -36,83 +55,179 @@ pub(super) fn cut_text(text: &mut String, max: usize) {
     text.truncate(text.floor_char_boundary(max));
 }
 
-fn cut_result(block: &mut Block) {
+fn cut_result(block: &mut Block, max: usize) {
     if let Block::Text { text } = block
-        && text.len() > RESULT_MAX
+        && text.len() > max
     {
         let whole = text.len();
-        cut_text(text, RESULT_MAX);
+        cut_text(text, max);
         text.push_str(&format!("\n[cut here: {} of {whole} bytes left out]", whole - text.len()));
     }
 }
 
-/// The bytes that are left for the conversation.
+/// The tokens that are left for the conversation; `None` = no limit is known.
 fn budget(request: &ModelRequest, capabilities: &Capabilities) -> Option<usize> {
-    let tokens = capabilities.context_tokens?.saturating_sub(request.max_tokens.unwrap_or(0));
-    let tools: usize =
-        request.tools.iter().map(|tool| tool.name.len() + tool.description.len() + tool.schema.to_string().len()).sum();
-    let bytes = usize::try_from(tokens).unwrap_or(usize::MAX).saturating_mul(BYTES_PER_TOKEN);
-    Some(bytes.saturating_sub(request.system.len() + tools))
+    let around = tokens(&request.system) + request.tools.iter().map(tool).sum::<usize>();
+    let around = around + if request.tools.is_empty() { 0 } else { TOOL_INSTRUCTIONS };
+    let whole = match capabilities.context_tokens.map(saturated) {
+        Some(window) => {
+            let answer = request.max_tokens.map_or(window / ANSWER_SHARE, saturated);
+            window - answer.min(window / 2)
+        }
+        None if request.tighter => around + request.messages.iter().map(message).sum::<usize>(),
+        None => return None,
+    };
+    let whole = if request.tighter { whole / 2 } else { whole };
+    Some(whole.saturating_sub(around))
 }
 
-/// The first message of the longest tail that fits and begins a turn; the last turn in any case.
-fn first_kept(messages: &[Message], budget: usize) -> usize {
-    let mut used = 0_usize;
-    let mut kept = None;
-    for (index, message) in messages.iter().enumerate().rev() {
-        used = used.saturating_add(message.content.iter().map(weight).sum());
-        if used > budget && kept.is_some() {
-            break;
-        }
-        if begins_turn(message) {
-            kept = Some(index);
+fn saturated(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+fn tool(tool: &crate::request::ToolSpec) -> usize {
+    FRAME + tokens(&tool.name) + tokens(&tool.description) + tokens(&tool.schema.to_string())
+}
+
+/// Messages and what they weigh, on their way to fit.
+struct Conversation {
+    messages: Vec<Message>,
+    weight: usize,
+    budget: usize,
+    left_out: usize,
+    pruned: usize,
+}
+
+impl Conversation {
+    fn weighed(messages: Vec<Message>, budget: usize) -> Self {
+        let weight = messages.iter().map(message).sum();
+        Self { messages, weight, budget, left_out: 0, pruned: 0 }
+    }
+
+    fn fit(&mut self) {
+        let turns: Vec<usize> = (0..self.messages.len()).filter(|index| self.begins_turn(*index)).collect();
+        let at_hand = turns.last().copied().unwrap_or(0);
+        self.prune(0, at_hand);
+        self.leave_out_turns(&turns);
+        let last = self.messages.len().saturating_sub(1);
+        // Where the conversation ends with something else, e.g. a person's word, the last step is the one before.
+        let last = (0..=last).rev().find(|index| self.brings_results(*index)).unwrap_or(0);
+        self.prune(0, last);
+        self.cut_last_results(last);
+    }
+
+    fn fits(&self) -> bool {
+        self.weight <= self.budget
+    }
+
+    /// Replaces the results in the messages `from..to`, the oldest first, until all fits.
+    fn prune(&mut self, from: usize, to: usize) {
+        for message in from..to {
+            for block in 0..self.messages[message].content.len() {
+                if self.fits() {
+                    return;
+                }
+                self.prune_block(message, block);
+            }
         }
     }
-    kept.unwrap_or(0)
+
+    fn prune_block(&mut self, message: usize, block: usize) {
+        let Block::ToolResult { content, .. } = &mut self.messages[message].content[block] else { return };
+        let (before, after) = (content.iter().map(weight).sum::<usize>(), weight(&Block::text(LEFT_OUT)));
+        if before > after {
+            *content = vec![Block::text(LEFT_OUT)];
+            self.weight = self.weight + after - before;
+            self.pruned += 1;
+        }
+    }
+
+    /// Leaves out the oldest turns until the rest fits; the last turn stays.
+    fn leave_out_turns(&mut self, turns: &[usize]) {
+        let mut kept = 0;
+        for next in turns.iter().copied().filter(|index| *index > 0) {
+            if self.fits() {
+                break;
+            }
+            self.weight -= self.messages[kept..next].iter().map(message).sum::<usize>();
+            kept = next;
+        }
+        self.messages.drain(..kept);
+        self.left_out = kept;
+    }
+
+    /// Cuts the results of the last step to halves of halves until all fits.
+    fn cut_last_results(&mut self, last: usize) {
+        let Some(whole) = self.messages.get(last).cloned() else { return };
+        let others = self.weight - message(&whole);
+        let mut max = RESULT_MAX;
+        while self.weight > self.budget && max > RESULT_MIN {
+            max /= 2;
+            let mut results = [whole.clone()];
+            each_result(&mut results, |content| content.iter_mut().for_each(|block| cut_result(block, max)));
+            self.weight = others + results.iter().map(message).sum::<usize>();
+            self.messages.splice(last..=last, results);
+        }
+    }
+
+    /// Whether a turn begins at this message: a person speaks, and not into a turn that is under way.
+    fn begins_turn(&self, index: usize) -> bool {
+        let before = index.checked_sub(1).map(|before| self.messages[before].role);
+        self.messages[index].role == Role::User && before != Some(Role::User) && !self.brings_results(index)
+    }
+
+    fn brings_results(&self, index: usize) -> bool {
+        let content = self.messages.get(index).map(|message| message.content.as_slice()).unwrap_or_default();
+        content.iter().any(|block| matches!(block, Block::ToolResult { .. }))
+    }
 }
 
-/// Whether a person speaks here: a message that brings results belongs to the turn before it.
-fn begins_turn(message: &Message) -> bool {
-    message.role == Role::User && !message.content.iter().any(|block| matches!(block, Block::ToolResult { .. }))
+/// Visits the content of every tool result.
+fn each_result(messages: &mut [Message], mut visit: impl FnMut(&mut Vec<Block>)) {
+    for block in messages.iter_mut().flat_map(|message| &mut message.content) {
+        if let Block::ToolResult { content, .. } = block {
+            visit(content);
+        }
+    }
+}
+
+fn message(message: &Message) -> usize {
+    FRAME + message.content.iter().map(weight).sum::<usize>()
 }
 
 fn weight(block: &Block) -> usize {
-    match block {
-        Block::Text { text } => text.len(),
-        Block::Image(_) | Block::File(_) => MEDIA_WEIGHT,
-        Block::ToolUse { name, input, .. } => name.len() + input.to_string().len(),
-        Block::ToolResult { content, .. } => content.iter().map(weight).sum(),
-        Block::Reasoning(reasoning) => reasoning.text.len(),
-        Block::Unknown => 0,
+    FRAME
+        + match block {
+            Block::Text { text } => tokens(text),
+            Block::Image(media) if is_inline(media) => IMAGE,
+            Block::File(media) if is_inline(media) => document(media),
+            Block::Image(media) => tokens(&placeholder("image", media)),
+            Block::File(media) => tokens(&placeholder("file", media)),
+            Block::ToolUse { id, name, input } => tokens(id) + tokens(name) + tokens(&input.to_string()),
+            Block::ToolResult { tool_use_id, content, .. } => {
+                tokens(tool_use_id) + content.iter().map(weight).sum::<usize>()
+            }
+            // What is encrypted or signed holds reasoning that is longer than its text.
+            Block::Reasoning(reasoning) => {
+                let opaque = [&reasoning.signature, &reasoning.redacted].into_iter().flatten().map(String::len);
+                tokens(&reasoning.text) + opaque.sum::<usize>() / 3
+            }
+            Block::Unknown => 0,
+        }
+}
+
+fn is_inline(media: &Media) -> bool {
+    media.url.starts_with("data:")
+}
+
+/// Base64 of text is a third longer than the text, which is at most a token a byte.
+fn document(media: &Media) -> usize {
+    if media.url.starts_with("data:text/") {
+        media.url.len()
+    } else {
+        (media.url.len() / DOCUMENT_BYTES_PER_TOKEN).min(DOCUMENT_MAX)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_oldest_turns_go_first_and_the_last_turn_stays() {
-        let messages: Vec<Message> = (0..3)
-            .flat_map(|n| [Message::user(format!("{n}{}", "x".repeat(99))), Message::assistant("y".repeat(100))])
-            .collect();
-        for (budget, want) in [(600, 0), (599, 2), (400, 2), (399, 4), (200, 4), (10, 4)] {
-            assert_eq!(first_kept(&messages, budget), want, "{budget}");
-        }
-    }
-
-    #[test]
-    fn a_turn_is_not_cut_between_a_call_and_its_result() {
-        let result = Block::ToolResult { tool_use_id: "t".into(), content: vec![Block::text("z")], is_error: false };
-        let messages = [Message::user("a"), Message::assistant("b"), Message::new(Role::User, vec![result])];
-        assert_eq!(first_kept(&messages, 1), 0);
-    }
-
-    #[test]
-    fn an_oversized_result_says_that_it_was_cut() {
-        let mut block = Block::text("é".repeat(RESULT_MAX));
-        cut_result(&mut block);
-        let Block::Text { text } = block else { panic!("text") };
-        assert!(text.ends_with("\n[cut here: 65536 of 131072 bytes left out]"), "{}", &text[text.len() - 60..]);
-    }
-}
+mod tests;

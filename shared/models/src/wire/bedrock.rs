@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use turnlock_domain::message::{Block, Media, Message, Reasoning, Role};
+use turnlock_domain::text::is_blank;
 
 use super::inline_data;
 use crate::prepare::placeholder;
@@ -9,7 +10,11 @@ use crate::request::{ModelRequest, ToolSpec};
 
 /// Document formats that Converse takes, by media type.
 const DOCUMENTS: &[(&str, &str)] = &[
+    ("application/msword", "doc"),
     ("application/pdf", "pdf"),
+    ("application/vnd.ms-excel", "xls"),
+    ("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "xlsx"),
+    ("application/vnd.openxmlformats-officedocument.wordprocessingml.document", "docx"),
     ("text/csv", "csv"),
     ("text/html", "html"),
     ("text/markdown", "md"),
@@ -25,7 +30,7 @@ pub fn bedrock(request: &ModelRequest) -> Value {
     let messages: Vec<Value> = request.messages.iter().map(|message| converse(message, &mut documents)).collect();
     let mut body = Map::new();
     body.insert("messages".into(), Value::Array(messages));
-    if !request.system.trim().is_empty() {
+    if !is_blank(&request.system) {
         body.insert("system".into(), json!([{ "text": request.system }]));
     }
     if !request.tools.is_empty() {
@@ -43,7 +48,7 @@ pub fn bedrock(request: &ModelRequest) -> Value {
 
 fn tool_spec(tool: &ToolSpec) -> Value {
     let mut spec = json!({ "name": tool.name, "inputSchema": { "json": tool.schema } });
-    if !tool.description.trim().is_empty() {
+    if !is_blank(&tool.description) {
         spec["description"] = json!(tool.description);
     }
     json!({ "toolSpec": spec })
@@ -54,11 +59,10 @@ fn converse(message: &Message, documents: &mut usize) -> Value {
         Role::User => "user",
         Role::Assistant => "assistant",
     };
-    let before = *documents;
     let mut content: Vec<Value> =
         message.content.iter().filter_map(|block| converse_block(block, message.role, documents)).collect();
-    let has_text = content.iter().any(|block| block.get("text").is_some());
-    if *documents > before && !has_text {
+    let has = |kind: &str| content.iter().any(|block| block.get(kind).is_some());
+    if has("document") && !has("text") {
         // A document without text beside it is refused.
         content.push(json!({ "text": "[file]" }));
     }

@@ -1,7 +1,11 @@
-//! OpenAI chat completions. Reasoning has no place on this wire: it is left out.
+//! OpenAI chat completions. Reasoning has no place on this wire: it is left out. Of documents the wire has PDF; one that is
+//! text is sent as text, between lines that say so.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
-use turnlock_domain::message::{Block, Message, Role};
+use turnlock_domain::message::{Block, Media, Message, Role};
+use turnlock_domain::text::{clean, is_blank};
 
 use super::inline_data;
 use crate::prepare::{placeholder, plain_text};
@@ -11,7 +15,7 @@ use crate::request::ModelRequest;
 #[must_use]
 pub fn openai(model: &str, request: &ModelRequest) -> Value {
     let mut messages = Vec::with_capacity(request.messages.len() + 1);
-    if !request.system.trim().is_empty() {
+    if !is_blank(&request.system) {
         messages.push(json!({ "role": "system", "content": request.system }));
     }
     for message in &request.messages {
@@ -67,10 +71,26 @@ fn user_part(block: &Block) -> Option<Value> {
             return Some(json!({ "type": "image_url", "image_url": { "url": media.url } }));
         }
         Block::Image(media) => placeholder("image", media),
-        Block::File(media) => placeholder("file", media),
+        Block::File(media) => return Some(file(media)),
         Block::ToolUse { .. } | Block::ToolResult { .. } | Block::Reasoning(_) | Block::Unknown => return None,
     };
     Some(json!({ "type": "text", "text": text }))
+}
+
+/// A name of our own, as on every wire: the sender's may be anything.
+fn file(media: &Media) -> Value {
+    let text = match inline_data(media) {
+        Some(("application/pdf", _)) => {
+            let file = json!({ "filename": "document.pdf", "file_data": media.url });
+            return json!({ "type": "file", "file": file });
+        }
+        Some((mime_type, data)) if mime_type.starts_with("text/") => {
+            let text = STANDARD.decode(data).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+            text.map(|text| format!("[a document, {mime_type}]\n{}\n[the end of the document]", clean(&text)))
+        }
+        _ => None,
+    };
+    json!({ "type": "text", "text": text.unwrap_or_else(|| placeholder("file", media)) })
 }
 
 fn assistant(message: &Message) -> Option<Value> {
@@ -91,5 +111,37 @@ fn assistant(message: &Message) -> Option<Value> {
         (false, true) => Some(json!({ "role": "assistant", "content": text })),
         (true, false) => Some(json!({ "role": "assistant", "content": null, "tool_calls": calls })),
         (false, false) => Some(json!({ "role": "assistant", "content": text, "tool_calls": calls })),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use turnlock_domain::session::SessionKey;
+
+    use super::*;
+    use crate::Purpose;
+
+    #[test]
+    fn a_document_is_a_file_or_text() {
+        let file = |url: &str| Block::File(Media { url: url.into(), name: Some("a]b.c".into()), ..Media::default() });
+        let content = vec![
+            Block::text("read"),
+            file("data:application/pdf;base64,AAAA"),
+            file("data:text/csv;base64,w6ksMQ=="),
+            file("data:text/plain;base64,/w=="),
+            file("data:application/msword;base64,AAAA"),
+            file("telegram-file:F"),
+        ];
+        let messages = vec![Message::new(Role::User, content)];
+        let body = openai("m", &crate::ModelRequest::new(Purpose::Turn, SessionKey::from_text("cli:1"), messages));
+        let pdf = json!({"filename": "document.pdf", "file_data": "data:application/pdf;base64,AAAA"});
+        let name = json!({"type": "text", "text": "[file: a)b.c]"});
+        let want = json!([
+            {"type": "text", "text": "read"},
+            {"type": "file", "file": pdf},
+            {"type": "text", "text": "[a document, text/csv]\né,1\n[the end of the document]"},
+            name, name, name,
+        ]);
+        assert_eq!(body["messages"][0]["content"], want);
     }
 }

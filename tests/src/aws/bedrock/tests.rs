@@ -37,8 +37,16 @@ fn model(server: &ScriptedBedrock, streams: bool) -> Bedrock {
         .endpoint_url(server.address())
         .build();
     let capabilities = Capabilities { tools: true, ..Capabilities::default() };
-    let timeouts = Timeouts::default();
-    Bedrock::new(&aws, BedrockSettings { model: MODEL.into(), streams, capabilities, max_tokens: None, timeouts })
+    let settings = BedrockSettings {
+        model: MODEL.into(),
+        streams,
+        capabilities,
+        max_tokens: None,
+        guardrail: None,
+        thinking: None,
+        timeouts: Timeouts::default(),
+    };
+    Bedrock::new(&aws, settings)
 }
 
 fn request(messages: Vec<Message>) -> ModelRequest {
@@ -121,7 +129,10 @@ async fn usage_and_order_are_the_script_s() {
     both(async |model, server, _| {
         server.say([Turn::text("one").using(7, 3), Turn::text("two")]);
         let first = ask(&model, "a").await.unwrap();
-        assert_eq!((first.text(), first.usage), ("one".into(), Usage { input_tokens: 7, output_tokens: 3, ..Usage::default() }));
+        assert_eq!(
+            (first.text(), first.usage),
+            ("one".into(), Usage { input_tokens: 7, output_tokens: 3, ..Usage::default() })
+        );
         assert_eq!(ask(&model, "b").await.unwrap().text(), "two");
         assert_eq!(ask(&model, "c").await.unwrap().text(), "echo: c");
     })

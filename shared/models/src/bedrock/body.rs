@@ -1,0 +1,122 @@
+//! The body of a request: the wire's, and what the settings add to it.
+//!
+//! A cache point says that what stands before it may be taken from a cache (Bedrock User Guide, "Prompt caching"): at most
+//! four, in a message never alone and never behind reasoning. They stand where the next request has the same again: behind
+//! the tools, behind the instructions, and behind the last two messages of the user - the last one is the next request's
+//! beginning, the one before was the last one's end.
+
+use serde_json::{Value, json};
+use turnlock_domain::message::{Block, Message, Role};
+
+use super::{BedrockSettings, Thinking};
+use crate::request::ModelRequest;
+use crate::wire;
+
+/// Whose models take cache points behind tools; Nova takes them in instructions and messages alone.
+const CACHES_TOOLS: &str = "anthropic.";
+/// The most cache points in messages; with those of the tools and the instructions there are four.
+const POINTS_IN_MESSAGES: usize = 2;
+
+/// What is sent beside the plain request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Extras {
+    /// Cache points.
+    pub(crate) cache_points: bool,
+    /// That the model thinks.
+    pub(crate) thinking: bool,
+    /// The reasoning of earlier answers.
+    pub(crate) reasoning: bool,
+}
+
+impl Extras {
+    /// What the settings ask for and the request allows.
+    pub(crate) fn wanted(settings: &BedrockSettings, request: &ModelRequest) -> Self {
+        Self {
+            cache_points: settings.capabilities.cache,
+            thinking: thinking_of(settings, request).is_some() && may_think(request),
+            reasoning: true,
+        }
+    }
+}
+
+/// The body of `ConverseStream`, or of `Converse` for a model that does not stream.
+pub(crate) fn body(settings: &BedrockSettings, request: &ModelRequest, extras: Extras) -> Value {
+    let mut body = wire::bedrock(request);
+    if let (None, Some(max_tokens)) = (request.max_tokens, settings.max_tokens) {
+        body["inferenceConfig"]["maxTokens"] = max_tokens.into();
+    }
+    if let Some(guardrail) = &settings.guardrail {
+        body["guardrailConfig"] = json!({ "guardrailIdentifier": guardrail.id, "guardrailVersion": guardrail.version });
+        if settings.streams {
+            // Asynchronously, text would be shown before the guardrail has read it.
+            body["guardrailConfig"]["streamProcessingMode"] = json!("sync");
+        }
+    }
+    if let Some(thinking) = thinking_of(settings, request).filter(|_| extras.thinking) {
+        body["additionalModelRequestFields"] = json!({ "thinking": thinking });
+    }
+    if !extras.reasoning {
+        without_reasoning(&mut body);
+    }
+    if extras.cache_points {
+        add_cache_points(&mut body, settings.model.contains(CACHES_TOOLS));
+    }
+    body
+}
+
+/// The field that makes Claude think. The budget is a part of the answer's limit, and must leave something of it.
+fn thinking_of(settings: &BedrockSettings, request: &ModelRequest) -> Option<Value> {
+    match settings.thinking? {
+        Thinking::Adaptive => Some(json!({ "type": "adaptive" })),
+        Thinking::Budget(budget) => {
+            let limit = request.max_tokens.or(settings.max_tokens);
+            limit.is_some_and(|limit| limit > budget).then(|| json!({ "type": "enabled", "budget_tokens": budget }))
+        }
+    }
+}
+
+/// A model that must call a tool may not think about it. And one that waits for results must have thought before it
+/// called: where that reasoning is lost (an old session, another model's calls), the request is refused with thinking on.
+fn may_think(request: &ModelRequest) -> bool {
+    let mut opening = None;
+    for message in request.messages.iter().rev() {
+        match message.role {
+            Role::Assistant => opening = Some(message),
+            Role::User if brings_results(message) => {}
+            Role::User => break,
+        }
+    }
+    let thought = |message: &Message| matches!(message.content.first(), Some(Block::Reasoning(_)));
+    request.force_tool.is_none() && opening.is_none_or(thought)
+}
+
+fn brings_results(message: &Message) -> bool {
+    message.content.iter().any(|block| matches!(block, Block::ToolResult { .. }))
+}
+
+/// No message becomes empty: a valid one does not end in reasoning.
+fn without_reasoning(body: &mut Value) {
+    for message in body["messages"].as_array_mut().into_iter().flatten() {
+        if let Some(content) = message["content"].as_array_mut() {
+            content.retain(|block| block.get("reasoningContent").is_none());
+        }
+    }
+}
+
+fn add_cache_points(body: &mut Value, in_tools: bool) {
+    let point = json!({ "cachePoint": { "type": "default" } });
+    if let Some(system) = body.get_mut("system").and_then(Value::as_array_mut) {
+        system.push(point.clone());
+    }
+    if in_tools && let Some(tools) = body.pointer_mut("/toolConfig/tools").and_then(Value::as_array_mut) {
+        tools.push(point.clone());
+    }
+    let messages = body["messages"].as_array_mut().into_iter().flatten().rev();
+    let users = messages.filter(|message| message["role"] == "user");
+    for message in users.take(POINTS_IN_MESSAGES) {
+        let Some(content) = message["content"].as_array_mut() else { continue };
+        if content.last().is_some_and(|last| last.get("reasoningContent").is_none()) {
+            content.push(point.clone());
+        }
+    }
+}
