@@ -16,9 +16,9 @@ use crate::words::Language;
 /// How many characters of an approval's id a person types: enough to tell the few that may be open apart, and no secret,
 /// since who types them is checked.
 const CODE: usize = 6;
-/// What stands before the id in a button's data.
-const ALLOW: &str = "ap:allow:";
-const DENY: &str = "ap:deny:";
+/// What a button does, by its name before the approval's id.
+const ALLOW: &str = "approve";
+const DENY: &str = "deny";
 
 /// The card that asks for `approval`, as an answer to the event whose turn waits. Made again it is the same.
 #[must_use]
@@ -26,12 +26,7 @@ pub(crate) fn card(language: Language, event: &InboundEvent, approval: &Approval
     let buttons = buttons(language, approval);
     let how = language.how_to_decide(&code(&approval.id), &minute(approval.closes_at), !buttons.is_empty());
     let suffix = format!("approval.{}", approval.id);
-    let card = OutboundEvent::answering(
-        event,
-        &suffix,
-        MessageKind::ApprovalRequest,
-        text(language, approval, &how),
-    );
+    let card = OutboundEvent::answering(event, &suffix, MessageKind::ApprovalRequest, text(language, approval, &how));
     OutboundEvent { is_final: false, buttons, ..card }
 }
 
@@ -79,20 +74,26 @@ pub fn code(id: &str) -> String {
     id[start..].to_ascii_uppercase()
 }
 
-/// What a pressed button says, by its data: the verdict, and the approval's id. None for what is no button of a card.
-#[must_use]
-pub fn pressed(data: &str) -> Option<(Verdict, &str)> {
-    let allow = data.strip_prefix(ALLOW).map(|id| (Verdict::Allow, id));
-    allow.or_else(|| data.strip_prefix(DENY).map(|id| (Verdict::Deny, id)))
+/// What a pressed button says, by the press's metadata: the verdict, and the approval's id. None for what is no button of
+/// a card. Some platforms tell the action apart from the rest of the data.
+pub(crate) fn pressed(tap: &Value) -> Option<(Verdict, &str)> {
+    let text = |name: &str| tap.get(name).and_then(Value::as_str);
+    let data = text("data")?;
+    let (action, id) = data.split_once(':').or_else(|| Some((text("action")?, data)))?;
+    match action {
+        ALLOW => Some((Verdict::Allow, id)),
+        DENY => Some((Verdict::Deny, id)),
+        _ => None,
+    }
 }
 
 /// Where buttons can be pressed.
 fn buttons(language: Language, approval: &Approval) -> Vec<Button> {
     match approval.place.channel {
         Channel::Telegram | Channel::Slack => [(Verdict::Allow, ALLOW), (Verdict::Deny, DENY)]
-            .map(|(verdict, prefix)| Button {
+            .map(|(verdict, action)| Button {
                 label: language.verdict_button(verdict),
-                data: format!("{prefix}{}", approval.id),
+                data: format!("{action}:{}", approval.id),
             })
             .into(),
         Channel::Webhook | Channel::Gateway | Channel::Cron | Channel::Cli | Channel::Unknown => Vec::new(),
@@ -102,11 +103,7 @@ fn buttons(language: Language, approval: &Approval) -> Vec<Button> {
 /// The card's text; `last` is what changes when it is settled.
 fn text(language: Language, approval: &Approval, last: &str) -> String {
     let (tool, input) = (visible(&approval.tool), visible(&pretty(&approval.input)));
-    format!(
-        "{}\n\n```\n{tool}\n{input}\n```\n\n{}\n{last}",
-        language.may_i(),
-        language.asked_by(&approval.asked_by),
-    )
+    format!("{}\n\n```\n{tool}\n{input}\n```\n\n{}\n{last}", language.may_i(), language.asked_by(&approval.asked_by),)
 }
 
 /// The input with a line for each field; what is no JSON as a JSON text.
@@ -183,7 +180,7 @@ mod tests {
                 .replace("BCAFE", "ABCAFE")
         );
         let buttons: Vec<_> = card.buttons.iter().map(|button| (button.label.as_str(), button.data.as_str())).collect();
-        let (allow, deny) = (format!("ap:allow:{ID}"), format!("ap:deny:{ID}"));
+        let (allow, deny) = (format!("approve:{ID}"), format!("deny:{ID}"));
         assert_eq!(buttons, [("Allow", allow.as_str()), ("Deny", deny.as_str())]);
         assert!(allow.len() <= 64, "callback data of Telegram's");
         assert_eq!((card.event_id, card.is_final, card.turn), (format!("telegram:1:9.approval.{ID}"), false, None));
@@ -214,7 +211,8 @@ mod tests {
     /// What is shown is JSON that means exactly what will run.
     #[test]
     fn what_cannot_be_seen_is_written_out() {
-        let input = json!({ "command": "ls \u{202e}gpj\u{200b}\u{e0041} `a` ```\nrm\u{a0}-rf @here <!channel> 👩‍👩‍👧 日本 شكرا" });
+        let input =
+            json!({ "command": "ls \u{202e}gpj\u{200b}\u{e0041} `a` ```\nrm\u{a0}-rf @here <!channel> 👩‍👩‍👧 日本 شكرا" });
         let shown = visible(&pretty(&input.to_string()));
         assert_eq!(
             shown,
@@ -227,10 +225,15 @@ mod tests {
 
     #[test]
     fn buttons_are_read_back_and_nothing_else_is() {
-        assert_eq!(pressed("ap:allow:x"), Some((Verdict::Allow, "x")));
-        assert_eq!(pressed("ap:deny:x"), Some((Verdict::Deny, "x")));
-        for other in ["ap:gone:ok", "ap:1:always", "allow", ""] {
-            assert_eq!(pressed(other), None, "{other}");
+        for (tap, expected) in [
+            (json!({ "data": "approve:x" }), Some((Verdict::Allow, "x"))),
+            (json!({ "data": "x", "action": "deny" }), Some((Verdict::Deny, "x"))),
+            (json!({ "data": "ap:gone:ok" }), None),
+            (json!({ "data": "ap:1:always", "action": "approve" }), None),
+            (json!({ "data": "x" }), None),
+            (json!({}), None),
+        ] {
+            assert_eq!(pressed(&tap), expected, "{tap}");
         }
         assert_eq!((code("ab"), code(ID)), ("AB".to_owned(), "ABCAFE".to_owned()));
     }

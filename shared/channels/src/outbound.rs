@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use turnlock_domain::event::{Channel, OutboundEvent};
+use turnlock_domain::event::{Button, Channel, MessageKind, OutboundEvent};
 use turnlock_domain::text::{is_blank, utf16_len};
 
 use crate::markdown::{self, Markup, Styled};
@@ -212,6 +212,8 @@ pub struct Part {
     pub plain: String,
     /// The length of `text` as the platform counts it.
     pub units: usize,
+    /// The buttons under it, in place of those that were there; `None` = it has none and never had.
+    pub buttons: Option<Vec<Button>>,
 }
 
 /// What stands for a text of nothing but invisible characters: platforms refuse an empty message, and somebody waits.
@@ -224,14 +226,24 @@ pub(crate) fn parts(event: &OutboundEvent, markup: &impl Markup, limits: &[usize
     if text.is_empty() {
         return Vec::new();
     }
-    let shown = if event.is_final { Cow::Borrowed(text.as_str()) } else { markdown::finished(&text) };
+    let is_whole = event.is_final || event.message_kind == MessageKind::ApprovalRequest;
+    let shown = if is_whole { Cow::Borrowed(text.as_str()) } else { markdown::finished(&text) };
     let shown = if is_blank(&shown) { text.as_str() } else { &shown };
     let styled = if is_blank(&text) { Styled::plain(INVISIBLE) } else { markdown::read(shown, &|to| markup.takes(to)) };
     let write = |part: Styled| {
         let text = markup.write(&part);
-        Part { units: utf16_len(&text), text, plain: part.text }
+        Part { units: utf16_len(&text), text, plain: part.text, buttons: None }
     };
-    markdown::split(&styled, markup, limits, max).into_iter().map(write).collect()
+    let mut parts: Vec<Part> = markdown::split(&styled, markup, limits, max).into_iter().map(write).collect();
+    if let Some(last) = parts.last_mut().filter(|_| has_buttons(event)) {
+        last.buttons = Some(event.buttons.clone());
+    }
+    parts
+}
+
+/// Whether `event` has buttons, or may take some away.
+pub(crate) fn has_buttons(event: &OutboundEvent) -> bool {
+    !event.buttons.is_empty() || event.edits.is_some()
 }
 
 #[cfg(test)]

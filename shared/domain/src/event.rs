@@ -17,6 +17,9 @@ pub const SCHEMA: u32 = 1;
 /// The metadata that says which button was pressed, on the press itself and on its answer.
 pub const TAP: &str = "tap";
 
+/// Where in that metadata an answer says that the buttons stay: they are still good, for somebody else.
+pub const TAP_KEEPS_BUTTONS: &str = "keeps_buttons";
+
 /// The metadata that names who asked, on what is asked by a command that works where we are no member, and on its answer:
 /// where the chat does not take the answer, it goes to them alone.
 pub const ASKED_BY: &str = "asked_by";

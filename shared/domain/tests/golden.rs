@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use turnlock_domain::envelope::{Command, Envelope, Position};
 use turnlock_domain::event::{
-    Channel, ContentBlock, ContentType, EventType, InboundEvent, MessageKind, OutboundEvent, Revision, SCHEMA,
+    Button, Channel, ContentBlock, ContentType, EventType, InboundEvent, MessageKind, OutboundEvent, Revision, SCHEMA,
 };
 use turnlock_domain::ids::EventId;
 use turnlock_domain::session::SessionKey;
@@ -50,6 +50,11 @@ fn full_events_come_back_as_they_were() {
     assert_eq!(outbound.text(), "Here it is.");
     assert_eq!(outbound.chat(), "telegram:support:-1002000");
     assert_eq!(outbound.revision, Revision { fence: 12, sequence: Revision::FINAL });
+
+    let card: OutboundEvent = round_trip("outbound-event.v1.buttons.json");
+    assert_eq!(card.edits.as_deref(), Some("telegram:4711:1003.approval.1"));
+    let button = Button { label: "Allow".to_owned(), data: "approve:1".to_owned() };
+    assert_eq!((card.message_kind, card.buttons), (MessageKind::ApprovalRequest, vec![button]));
 
     let envelope: Envelope = round_trip("envelope.v1.full.json");
     assert_eq!(envelope.position, Position::new(Millis(1_760_000_000_000), "79"));
@@ -175,7 +180,7 @@ fn the_schemas_are_fresh() {
     }
 }
 
-/// A full golden event has every field of the schema, and no other; so has each of its blocks taken together.
+/// The full golden events have every field of the schema, and no other; so has each of their blocks taken together.
 #[test]
 fn the_schemas_and_the_full_events_have_the_same_fields() {
     let names = |object: &Value| -> Vec<String> {
@@ -183,10 +188,14 @@ fn the_schemas_and_the_full_events_have_the_same_fields() {
         names.sort();
         names
     };
-    let files = ["inbound-event.v1.full.json", "outbound-event.v1.full.json"];
-    for ((_, text), file) in schema::schemas().iter().zip(files) {
+    let files = [
+        ["inbound-event.v1.full.json"].as_slice(),
+        ["outbound-event.v1.full.json", "outbound-event.v1.buttons.json"].as_slice(),
+    ];
+    for ((_, text), files) in schema::schemas().iter().zip(files) {
         let schema: Value = serde_json::from_str(text).expect("the schema is JSON");
-        let event: Value = parse(file);
+        let fields = files.iter().flat_map(|file| parse::<Map<String, Value>>(file));
+        let (event, file) = (Value::Object(fields.collect()), files[0]);
         assert_eq!(names(&schema["properties"]), names(&event), "{file}");
         let block = &schema["$defs"]["ContentBlock"]["properties"];
         for name in event["content"].as_array().into_iter().flatten().flat_map(names) {

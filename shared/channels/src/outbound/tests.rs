@@ -15,6 +15,7 @@ use turnlock_domain::ids::EventId;
 
 use super::*;
 
+mod buttons;
 /// Markup, its refusal, pressed buttons and typing.
 mod markup;
 
@@ -104,7 +105,7 @@ async fn send(event: &OutboundEvent, edit: Option<&str>, next: Next) -> (Result<
 }
 
 fn part(text: &str) -> Part {
-    Part { text: text.to_owned(), plain: text.to_owned(), units: text.len() }
+    Part { text: text.to_owned(), plain: text.to_owned(), units: text.len(), buttons: None }
 }
 
 fn texts(parts: Vec<Part>) -> Vec<String> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 use serde_json::{Value, json};
-use turnlock_domain::event::{ASKED_BY, OutboundEvent, TAP};
+use turnlock_domain::event::{ASKED_BY, Button, OutboundEvent, TAP};
 
 use super::connection::Connection;
 use crate::http::{PlatformError, PlatformHttp, PlatformResponse};
@@ -46,11 +46,14 @@ impl Client {
     /// [`SendError`], by what the caller must do.
     pub async fn send(&self, event: &OutboundEvent, part: &Part, edit: Option<&str>) -> Result<String, SendError> {
         let tapped_by = event.metadata.get(TAP).and_then(|tap| json::string(tap, "/user"));
-        let (method, arguments) = match (edit, tapped_by) {
+        let (method, mut arguments) = match (edit, tapped_by) {
             (_, Some(user)) => ("chat.postEphemeral", ephemeral_arguments(event, &part.text, user)),
             (Some(ts), None) => ("chat.update", update_arguments(event, &part.text, ts)),
             (None, None) => ("chat.postMessage", post_arguments(event, &part.text)),
         };
+        if let Some(buttons) = &part.buttons {
+            arguments["blocks"] = blocks(&part.text, buttons);
+        }
         match self.0.call(method, &arguments).await {
             Ok(response) => read(&response, edit).map_err(|error| not_member(error, event)),
             Err(PlatformError::Unreachable(_)) => Err(SendError::Transient("unreachable".to_owned())),
@@ -100,6 +103,25 @@ fn ephemeral_arguments(event: &OutboundEvent, part: &str, user: &str) -> Value {
 fn update_arguments(event: &OutboundEvent, part: &str, ts: &str) -> Value {
     // Left out, `parse` is `client` for an update (for a post it is `none`): names without brackets would call people.
     json!({ "channel": channel(event), "ts": ts, "text": part, "parse": "none", "link_names": false })
+}
+
+/// The text and the buttons below it. What a button brings back is the name of its action before the first colon of its
+/// data, and the value behind it. Without buttons there is a block all the same: an update without any keeps the old
+/// ones (docs.slack.dev, `chat.update`).
+fn blocks(text: &str, buttons: &[Button]) -> Value {
+    let section = json!({ "type": "section", "text": { "type": "mrkdwn", "text": text, "verbatim": true } });
+    let elements: Vec<Value> = buttons
+        .iter()
+        .map(|button| {
+            let (action, value) = button.data.split_once(':').unwrap_or((&button.data, ""));
+            let label = json!({ "type": "plain_text", "text": button.label });
+            json!({ "type": "button", "text": label, "action_id": action, "value": value })
+        })
+        .collect();
+    if elements.is_empty() {
+        return json!([section]);
+    }
+    json!([section, { "type": "actions", "elements": elements }])
 }
 
 /// A slash command can be typed where the app is no member, and its answer is refused there. That chat is not gone: it

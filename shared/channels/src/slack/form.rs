@@ -70,6 +70,7 @@ fn tap(app: &App, payload: &Value, team: &str, event_id: &EventId, now: Timestam
         thread.as_deref().map(|thread| SessionKey::new(Channel::Slack.as_str(), &app.account, &chat_id, Some(thread)));
     let tap = json::facts([
         ("data", data.map(|data| json!(data))),
+        ("action", json::string(payload, "/actions/0/action_id").map(|action| json!(action))),
         ("message_ts", place("message_ts").map(|ts| json!(ts))),
         ("user", Some(json!(user))),
     ]);
@@ -140,11 +141,11 @@ fn slash(app: &App, form: &Fields, body: &[u8], slash: Slash<'_>, now: Timestamp
     }))
 }
 
-/// The slash command's own name, else its only word; nothing at all asks for help.
+/// The slash command's own name, else what stands behind it; nothing at all asks for help.
 fn slash_command(name: &str, argument: &str) -> Option<Command> {
     let named = command::named(name.trim_start_matches('/'));
     let argument = argument.trim();
-    named.or_else(|| if is_blank(argument) { Some(Command::Help) } else { command::named(argument) })
+    named.or_else(|| if is_blank(argument) { Some(Command::Help) } else { command::bare(argument) })
 }
 
 /// A decoded form: the first of each name that has a value.

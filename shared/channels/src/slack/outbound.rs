@@ -15,10 +15,15 @@ mod line;
 /// from about 4,000, and the escaped text counts.
 pub const MAX_UNITS: usize = 3500;
 
+/// The longest text of a message with buttons: it is one section, of 3,000 characters at most (docs.slack.dev, "Section
+/// block"), with room for a sentence before it.
+const MAX_SECTION: usize = 2800;
+
 /// The texts of the messages that show `event`.
 #[must_use]
 pub fn render(event: &OutboundEvent, limits: &[usize]) -> Vec<Part> {
-    outbound::parts(event, &Mrkdwn, limits, MAX_UNITS)
+    let max = if outbound::has_buttons(event) { MAX_SECTION } else { MAX_UNITS };
+    outbound::parts(event, &Mrkdwn, limits, max)
 }
 
 /// What a client does not show and no mark can touch through: it keeps characters from being taken for marks.

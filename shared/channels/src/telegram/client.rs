@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 use serde_json::{Value, json};
-use turnlock_domain::event::{OutboundEvent, TAP};
+use turnlock_domain::event::{Button, OutboundEvent, TAP, TAP_KEEPS_BUTTONS};
 use turnlock_domain::text::cut_utf16;
 
 use super::connection::Connection;
@@ -60,10 +60,11 @@ impl Client {
         }
         // A part that reads as it is written needs no parser, so that none can refuse it.
         let mode = (part.text != part.plain).then_some("HTML");
-        let mut answer = self.say(event, &part.text, mode, edit).await;
+        let buttons = part.buttons.as_deref();
+        let mut answer = self.say(event, (&part.text, mode), buttons, edit).await;
         let mut sent = &part.text;
         if answer.as_ref().is_ok_and(|response| says(response, "can't parse entities")) {
-            answer = self.say(event, &part.plain, None, edit).await;
+            answer = self.say(event, (&part.plain, None), buttons, edit).await;
             sent = &part.plain;
         }
         match answer {
@@ -87,8 +88,8 @@ impl Client {
     async fn say(
         &self,
         event: &OutboundEvent,
-        text: &str,
-        mode: Option<&str>,
+        (text, mode): (&str, Option<&str>),
+        buttons: Option<&[Button]>,
         edit: Option<&str>,
     ) -> Result<PlatformResponse, PlatformError> {
         let (method, mut arguments) = match edit {
@@ -98,16 +99,23 @@ impl Client {
         if let Some(mode) = mode {
             arguments["parse_mode"] = json!(mode);
         }
+        if let Some(buttons) = buttons {
+            arguments["reply_markup"] = keyboard(buttons);
+        }
         // A link that a model wrote must not make Telegram fetch it unseen.
         arguments["link_preview_options"] = json!({ "is_disabled": true });
         self.0.call(method, &arguments).await
     }
 
-    /// Answers a pressed button, once, and takes the buttons away. One that was pressed too long ago is answered.
+    /// Answers a pressed button, once, and takes the buttons away, unless they are still good for somebody else. One that
+    /// was pressed too long ago is answered.
     async fn answer_tap(&self, event: &OutboundEvent, tap: &Value, text: &str) -> Result<String, SendError> {
         let query = json::string(tap, "/query_id").unwrap_or_default();
         let answer = json!({ "callback_query_id": query, "text": cut_utf16(text, LONGEST_ALERT), "show_alert": true });
         self.repeatable("answerCallbackQuery", &answer, &["query is too old"]).await?;
+        if tap.get(TAP_KEEPS_BUTTONS).and_then(Value::as_bool) == Some(true) {
+            return Ok(query.to_owned());
+        }
         let inline = json::string(tap, "/inline_message_id").map(|message| json!({ "inline_message_id": message }));
         let card = inline.or_else(|| {
             let mut card = address(event);
@@ -115,7 +123,7 @@ impl Client {
             Some(card)
         });
         if let Some(mut card) = card {
-            card["reply_markup"] = json!({ "inline_keyboard": [] });
+            card["reply_markup"] = keyboard(&[]);
             // Buttons that stay are answered again when they are pressed.
             let _ = self.repeatable("editMessageReplyMarkup", &card, &["message is not modified"]).await;
         }
@@ -168,6 +176,14 @@ fn edit_arguments(event: &OutboundEvent, part: &str, message: &str) -> Value {
     arguments["text"] = json!(part);
     arguments["message_id"] = number(message);
     arguments
+}
+
+/// One row of buttons; without any it takes away those that are there.
+fn keyboard(buttons: &[Button]) -> Value {
+    let row: Vec<Value> =
+        buttons.iter().map(|button| json!({ "text": button.label, "callback_data": button.data })).collect();
+    let rows = if row.is_empty() { Vec::new() } else { vec![row] };
+    json!({ "inline_keyboard": rows })
 }
 
 /// The chat, and the business connection where the chat id names one (`connection/chat`).

@@ -20,6 +20,9 @@ fn commands_come_as_slash_commands_and_as_text() {
         ("/echo", " Status ", Some(Command::Status), "Status"),
         ("/echo", "", Some(Command::Help), "/echo"),
         ("/echo", "stop the music", None, "stop the music"),
+        ("/approve", "12AB9F", Some(Command::Approve), "12AB9F"),
+        ("/echo", "deny 12AB9F", Some(Command::Deny), "deny 12AB9F"),
+        ("/echo", "approve of this", None, "approve of this"),
     ];
     for (command, text, wanted, said) in table {
         let arrival = slash(command, text);
@@ -30,6 +33,8 @@ fn commands_come_as_slash_commands_and_as_text() {
         (json!({ "channel": "D0DM", "channel_type": "im", "text": "/stop" }), Some(Command::Stop)),
         (json!({ "text": "<@U0BOT> /new" }), Some(Command::New)),
         (json!({ "text": "<@U0BOT> help" }), None),
+        (json!({ "text": "<@U0BOT> /approve 12AB9F" }), Some(Command::Approve)),
+        (json!({ "channel": "D0DM", "channel_type": "im", "text": "yes" }), None),
     ] {
         assert_eq!(arrival(of_event(&extra)).command, wanted, "{extra}");
     }
@@ -61,7 +66,7 @@ fn a_pressed_button_is_a_command_with_its_own_identity() {
     assert_eq!(tapped.event.content, []);
     assert_eq!(
         tapped.event.metadata[TAP],
-        json!({ "data": "ap_1", "message_ts": "1760000000.000200", "user": "U0USER" })
+        json!({ "data": "ap_1", "action": "approve", "message_ts": "1760000000.000200", "user": "U0USER" })
     );
     let whole = serde_json::to_string(&tapped.event).unwrap();
     assert!(!whole.contains("hooks.slack.com") && !whole.contains("ZZZZZZWSxiZZZ2yIvs3peJ"), "{whole}");
@@ -83,7 +88,7 @@ fn a_press_goes_back_to_where_its_message_stands() {
     let event = elsewhere.event;
     assert_eq!((event.chat_id.as_str(), event.thread_id.as_deref()), ("T0SECOND/C0CHAN", Some("4.1")));
     assert_eq!(event.session_key().as_str(), "slack:T0SECOND%2FC0CHAN:4.1");
-    assert_eq!(event.metadata[TAP], json!({ "data": "two", "message_ts": "5.1", "user": "U0USER" }));
+    assert_eq!(event.metadata[TAP], json!({ "data": "two", "action": "menu", "message_ts": "5.1", "user": "U0USER" }));
     for (odd, wanted) in [
         (json!({ "type": "block_actions" }), "incomplete"),
         (json!({ "type": "block_actions", "trigger_id": "1.2.3", "user": { "id": "U0USER" } }), "incomplete"),

@@ -74,6 +74,8 @@ fn the_command_is_what_the_entity_covers() {
     for (text, length, wanted) in [
         ("/stop, please", 5, Some(Command::Stop)),
         ("/stop。", 5, Some(Command::Stop)),
+        ("/approve@echo_bot 12AB9F", 17, Some(Command::Approve)),
+        ("/deny", 5, Some(Command::Deny)),
         ("/stop@echo_bot, please", 14, Some(Command::Stop)),
         ("/stop@echo_bot's", 14, Some(Command::Stop)),
         ("/stopwatch", 10, None),
