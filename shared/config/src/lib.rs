@@ -29,8 +29,8 @@ use reading::Source;
 pub use error::{ConfigError, Problem};
 pub use settings::{
     Account, Agent, Allow, ApprovalAction, ApprovalRule, Approvals, Capability, Cron, DemoSecrets, Gateway, GatewayKey,
-    Groups, Guardrail, Instruction, Limits, ModelSettings, Price, Provider, ReplyTo, Server, Slack, Telegram, Thinking,
-    Verify, Webhook, WhileBusy,
+    Groups, Guardrail, Instruction, Limits, LocalTarget, ModelSettings, Price, Provider, ReplyTo, Server, Slack,
+    Telegram, Thinking, ToolSettings, ToolTarget, Verify, Webhook, WhileBusy,
 };
 
 /// Where secrets come from: asked for `NAME` where the file says `env:NAME`, and for `secret:name` where it says that.
@@ -60,6 +60,8 @@ pub struct Config {
     pub approvals: Approvals,
     /// Models in order of preference; never empty.
     pub models: Vec<ModelSettings>,
+    /// Tools of a team's own, by name.
+    pub tools: BTreeMap<String, ToolSettings>,
     /// Telegram bots by account.
     pub telegram: BTreeMap<String, Telegram>,
     /// Slack apps by account.
@@ -81,6 +83,7 @@ impl Default for Config {
             agent: Agent::default(),
             approvals: Approvals::default(),
             models: vec![ModelSettings::default()],
+            tools: BTreeMap::new(),
             telegram: BTreeMap::new(),
             slack: BTreeMap::new(),
             webhook: BTreeMap::new(),
@@ -92,7 +95,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Reads the file at `path`, and the instruction files it names, which stand relative to it. Secrets come from the
+    /// Reads the file at `path`, and the instruction and schema files it names, which stand relative to it. Secrets come from the
     /// environment; a `secret:` reference is an error here ([`Config::load_with`] takes another source).
     ///
     /// # Errors
@@ -118,10 +121,11 @@ impl Config {
         let mut config = Self::parse_part(&text, part, secrets).map_err(|error| error.in_file(path))?;
         let root = path.parent().unwrap_or(Path::new(""));
         config.agent.read_files(root).map_err(|error| error.in_file(path))?;
+        settings::read_schemas(&mut config.tools, root).map_err(|error| error.in_file(path))?;
         Ok(config)
     }
 
-    /// Reads the text of a configuration file. Instruction files are not read.
+    /// Reads the text of a configuration file. Instruction and schema files are not read.
     ///
     /// # Errors
     /// [`ConfigError`] with every mistake in the text.

@@ -9,6 +9,7 @@ mod check;
 mod document;
 mod model;
 mod table;
+mod tools;
 mod values;
 
 use serde_json::Value;
@@ -54,6 +55,7 @@ fn read(mut config: Config, value: Value, mut context: Context<'_>) -> Result<Co
                 approvals::read(table, context, &mut config.approvals);
             });
             model::read_all(&mut root, &mut context, &mut config.models);
+            tools::read_all(&mut root, &mut context, &mut config.tools);
             accounts::read_all(&mut root, &mut context, &mut config);
             root.finish(&mut context);
         }

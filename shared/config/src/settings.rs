@@ -5,6 +5,7 @@ mod agent;
 mod approvals;
 mod demo;
 mod model;
+mod tools;
 
 pub use accounts::{
     Account, Allow, Cron, Gateway, GatewayKey, Groups, ReplyTo, Server, Slack, Telegram, Verify, Webhook,
@@ -14,3 +15,5 @@ pub use approvals::{ApprovalAction, ApprovalRule, Approvals};
 pub use demo::DemoSecrets;
 pub(crate) use demo::demo;
 pub use model::{Capability, Guardrail, ModelSettings, Price, Provider, Thinking};
+pub use tools::{LocalTarget, ToolSettings, ToolTarget};
+pub(crate) use tools::{object_schema, read_schemas};

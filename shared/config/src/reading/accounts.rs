@@ -32,16 +32,16 @@ pub(super) fn read_all(root: &mut Table, context: &mut Context<'_>, config: &mut
 }
 
 /// One entry of a table of names, while it is read.
-struct Entry<'t, T> {
+pub(super) struct Entry<'t, T> {
     name: &'t str,
-    table: Table,
+    pub(super) table: Table,
     /// Whether nothing has been read for it before.
-    is_new: bool,
-    into: &'t mut T,
+    pub(super) is_new: bool,
+    pub(super) into: &'t mut T,
 }
 
 /// Reads a table whose keys are names. Our own JSON removes an entry by `null`.
-fn named<T: Clone>(
+pub(super) fn named<T: Clone>(
     parent: &mut Table,
     context: &mut Context<'_>,
     key: &'static str,

@@ -10,7 +10,7 @@ use crate::{ApprovalAction, ApprovalRule, Approvals};
 
 /// The channels that a message can come from.
 pub(super) const CHANNELS: &[&str] = &["telegram", "slack", "webhook", "gateway", "cron", "cli"];
-const RISKS: &[(&str, &str)] =
+pub(super) const RISKS: &[(&str, &str)] =
     &[("read", "read"), ("write", "write"), ("execute", "execute"), ("dangerous", "dangerous")];
 const ACTIONS: &[(&str, ApprovalAction)] =
     &[("allow", ApprovalAction::Allow), ("ask", ApprovalAction::Ask), ("deny", ApprovalAction::Deny)];

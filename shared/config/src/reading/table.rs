@@ -113,6 +113,11 @@ impl Table {
         Self { path, fields, known: Vec::new() }
     }
 
+    /// The path of the table itself.
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
     /// The path of `key` here.
     pub(super) fn path_of(&self, key: &str) -> String {
         join(&self.path, key)

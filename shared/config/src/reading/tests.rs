@@ -157,7 +157,7 @@ fn a_mistake_names_its_line_its_key_and_what_is_allowed() {
         ),
         (
             "[agents]\n",
-            "line 1: agents: is not a known key; did you mean `agent`? Allowed here: agent, approvals, models, telegram, slack, webhook, cron, gateway, server",
+            "line 1: agents: is not a known key; did you mean `agent`? Allowed here: agent, approvals, models, tools, telegram, slack, webhook, cron, gateway, server",
         ),
         ("[server]\nzzzzzz = 1", "line 2: server.zzzzzz: is not a known key; allowed here: directory, listen, hosts"),
         ("[agent]\n\nlimits.rpm = -1", "line 3: agent.limits.rpm: must be a whole number from 0 to 100000"),
