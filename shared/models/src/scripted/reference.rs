@@ -57,7 +57,14 @@ fn stand_in_pieces(text: &str) -> Vec<String> {
 /// The newest text of the user; results of tools are not the user's.
 fn last_user_text(request: &ModelRequest) -> String {
     let texts = request.messages.iter().rev().filter(|message| message.role == Role::User).map(Message::text);
-    texts.into_iter().find(|text| !text.trim().is_empty()).unwrap_or_else(|| "(no text)".to_owned())
+    let text = texts.into_iter().find(|text| !text.trim().is_empty()).unwrap_or_else(|| "(no text)".to_owned());
+    without_sender(&text).to_owned()
+}
+
+/// In a group the first line says who wrote, `[Ann (1000001)]` or `[<@U1>]`: an echo repeats what was written.
+fn without_sender(text: &str) -> &str {
+    let is_sender = |line: &str| line.starts_with('[') && [")]", ">]"].iter().any(|end| line.ends_with(end));
+    text.split_once('\n').filter(|(line, _)| is_sender(line)).map_or(text, |(_, said)| said)
 }
 
 fn consolidation(request: &ModelRequest) -> Value {
@@ -72,7 +79,8 @@ fn user_texts(request: &ModelRequest) -> Vec<String> {
     if lines.is_empty() {
         return users().filter(|text| !text.trim().is_empty()).collect();
     }
-    lines.into_iter().filter(|line| line.role == "user").map(|line| line.text).collect()
+    let said = lines.into_iter().filter(|line| line.role == "user");
+    said.map(|line| without_sender(&line.text).to_owned()).collect()
 }
 
 /// A key that a person recognises and that two different texts do not share.

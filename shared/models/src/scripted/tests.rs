@@ -128,6 +128,21 @@ async fn the_stand_in_says_so_in_several_pieces_and_keeps_no_requests() {
     assert_eq!(model.requests(), []);
 }
 
+/// In a group the first line is ours: an echo leaves it out, and nothing else in brackets.
+#[tokio::test]
+async fn an_echo_leaves_out_who_wrote() {
+    let model = Scripted::new(Wire::Neutral);
+    for (asked, want) in [
+        ("[Ann Ames (1000001)]\nhi\n[Bob (7)]\nho", "hi\n[Bob (7)]\nho"),
+        ("[<@U0USER>]\nhi", "hi"),
+        ("[in reply to a message of Ann]\n> x\nhi", "[in reply to a message of Ann]\n> x\nhi"),
+        ("[Ann (1)]", "[Ann (1)]"),
+    ] {
+        let said = crate::answer(&model, &turn(asked)).await.expect("an answer").text();
+        assert_eq!(said, want);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_consolidation_keeps_one_fact_per_user_message() {
     let model = Scripted::new(Wire::Neutral);
