@@ -5,7 +5,8 @@
 //! whatever is reached over a protocol) come in by [`Registry::register_handler`].
 //!
 //! [`Registry::run`] always gives the model an answer: an unknown name, an input that does not fit, an error, a timeout
-//! and a panic all become a sentence that it can act on, and every result is cleaned and bounded.
+//! and a panic all become a sentence that it can act on, and every result is cleaned, without
+//! secrets, bounded, and marked as data where it is somebody else's.
 //!
 //! Not here: whether a call is allowed (approvals are the turn's), the journal of calls, and their log line. A tool has
 //! no way to speak to the user or to the queues: it answers the model, and that is all.
@@ -18,8 +19,10 @@
 //! | [`output`] | results: cleaned, never blank, bounded |
 //! | [`registry`] | the tools by name, and how a call is run |
 //! | `current_time`, `remember`, `recall`, `read_result` | the tools that need no more than the store, listed once in [`builtin`] |
+//! | [`configured`] | tools of a team's own: functions on AWS, endpoints, commands |
 //! | [`web_fetch`] | the tool that reads the public web |
 
+pub mod configured;
 pub mod context;
 mod current_time;
 pub mod error;
