@@ -30,7 +30,7 @@ pub use error::{ConfigError, Problem};
 pub use settings::{
     Account, Agent, Allow, ApprovalAction, ApprovalRule, Approvals, Capability, Cron, DemoSecrets, Gateway, GatewayKey,
     Groups, Guardrail, Instruction, Limits, LocalTarget, ModelSettings, Price, Provider, ReplyTo, Server, Slack,
-    Telegram, Thinking, ToolSettings, ToolTarget, Verify, Webhook, WhileBusy,
+    Telegram, Thinking, ToolSettings, ToolTarget, Verify, Webhook, WhileBusy, millionths,
 };
 
 /// Where secrets come from: asked for `NAME` where the file says `env:NAME`, and for `secret:name` where it says that.
@@ -146,18 +146,6 @@ impl Config {
     #[must_use]
     pub fn demo(secrets: DemoSecrets) -> Self {
         settings::demo(secrets)
-    }
-
-    /// The keys that this version reads and checks and does nothing with, as far as they ask for anything: the format is
-    /// stable, and whoever starts a host tells its operator.
-    #[must_use]
-    pub fn without_effect(&self) -> Vec<String> {
-        let mut keys = Vec::new();
-        if self.models.first().is_some_and(|model| model.price != Price::default()) {
-            keys.push("models[0].price".to_owned());
-        }
-        keys.extend((1..self.models.len()).map(|index| format!("models[{index}]")));
-        keys
     }
 
     /// Merges `json`, shaped like the file, over `base`. A trusted constructor for replays: secrets stand in it

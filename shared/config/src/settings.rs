@@ -14,6 +14,6 @@ pub use agent::{Agent, Instruction, Limits, WhileBusy};
 pub use approvals::{ApprovalAction, ApprovalRule, Approvals};
 pub use demo::DemoSecrets;
 pub(crate) use demo::demo;
-pub use model::{Capability, Guardrail, ModelSettings, Price, Provider, Thinking};
+pub use model::{Capability, Guardrail, ModelSettings, Price, Provider, Thinking, millionths};
 pub use tools::{LocalTarget, ToolSettings, ToolTarget};
 pub(crate) use tools::{object_schema, read_schemas};

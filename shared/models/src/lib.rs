@@ -16,6 +16,7 @@
 //! | [`event`] | what streams back |
 //! | [`assemble`] | events collected into an answer |
 //! | [`error`] | how a call fails, and whether trying again helps |
+//! | [`router`] | the configured models in order, their prices, their rests |
 //! | [`wire`] | the JSON of each provider |
 //! | [`transcript`] | how a job shows a conversation to a model |
 //! | `bedrock` | Amazon Bedrock, with the feature of that name |
@@ -31,6 +32,7 @@ pub mod model;
 pub mod openai;
 pub mod prepare;
 pub mod request;
+pub mod router;
 pub mod scripted;
 pub mod transcript;
 pub mod wire;
@@ -44,5 +46,6 @@ pub use model::{Capabilities, Model, ModelStream, Timeouts, answer};
 pub use openai::{OpenAi, OpenAiSettings};
 pub use prepare::Prepared;
 pub use request::{ModelRequest, Purpose, ToolSpec};
+pub use router::{Price, Route, Router};
 pub use scripted::{RecordedRequest, ScriptLine, Scripted};
 pub use wire::Wire;

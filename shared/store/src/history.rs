@@ -9,7 +9,7 @@ use turnlock_domain::ids::EventId;
 use turnlock_domain::message::Message;
 use turnlock_domain::session::SessionKey;
 use turnlock_domain::time::Millis;
-use turnlock_domain::turn::{Outcome, Usage};
+use turnlock_domain::turn::{ModelCall, Outcome, Usage};
 
 use crate::error::StoreError;
 use crate::item::{from_item, json_fault, n, s, text, to_item};
@@ -34,6 +34,10 @@ pub struct StoredTurn {
     pub messages: Vec<Message>,
     /// How it ended.
     pub outcome: Outcome,
+    /// What its calls of models used together.
+    pub usage: Usage,
+    /// Those calls, in order; none of a turn that an earlier version committed.
+    pub calls: Vec<ModelCall>,
     /// When it was committed.
     pub at: Millis,
 }
@@ -52,6 +56,8 @@ struct TurnItem {
     outcome: Outcome,
     #[serde(default)]
     usage: Usage,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    calls: Vec<ModelCall>,
     at: Millis,
 }
 
@@ -133,8 +139,8 @@ impl Store {
         let json = if turn.parts == 0 { turn.messages } else { self.parts(session, &turn).await? };
         let messages = serde_json::from_str(&json)
             .map_err(|error| StoreError::corrupt("turn", &turn.event_id, json_fault(&error)))?;
-        let TurnItem { event_id, first, outcome, at, .. } = turn;
-        Ok(StoredTurn { event_id, first, messages, outcome, at })
+        let TurnItem { event_id, first, outcome, usage, calls, at, .. } = turn;
+        Ok(StoredTurn { event_id, first, messages, outcome, usage, calls, at })
     }
 
     async fn parts(&self, session: &SessionKey, turn: &TurnItem) -> Result<String, StoreError> {
@@ -178,6 +184,7 @@ impl Store {
             messages: if pieces.is_empty() { json } else { String::new() },
             outcome: draft.outcome.clone(),
             usage: draft.usage,
+            calls: draft.calls.clone(),
             at: draft.at,
         };
         to_item("turn", keys::turn(&draft.session, draft.generation, draft.first), &item, None).map(Some)

@@ -19,6 +19,7 @@
 //! | memory scope head, fact, episode | `M#<scope>` | `HEAD`, `F#<key>`, `P#<session>#<generation>#<from>` |
 //! | approval | `APPROVALS` | `<closes at><random>` |
 //! | rate bucket | `R#<session>` | `BUCKET` |
+//! | what a day has cost | `D#<date>#<shard>` | `SPENT` |
 //! | claim of a job | `K#<job>` | `CLAIM` |
 //! | dead item, its place in the list | `E#<event>`, `DEAD` | `DEAD`, `<time>#<event>` |
 
@@ -197,4 +198,10 @@ pub const DEAD: &str = "DEAD";
 #[must_use]
 pub fn dead(at: Millis, event: &EventId) -> Key {
     (DEAD.to_owned(), format!("{:015}#{event}", at.0.max(0)))
+}
+
+/// One of the items that count what a day has cost, by its date in UTC.
+#[must_use]
+pub fn spent(date: &str, shard: u64) -> Key {
+    (format!("D#{date}#{shard}"), "SPENT".to_owned())
 }

@@ -27,6 +27,7 @@
 //! | [`recall`] | the search in a scope |
 //! | [`consolidation`] | the claim of a consolidation and its one transaction |
 //! | [`reviews`] | the claim of a memory review and its one transaction |
+//! | [`spend`] | what the models cost in a day |
 //! | [`dead`] | what was given up, for the alarm and for redrive |
 
 pub mod admission;
@@ -51,6 +52,7 @@ mod request;
 pub mod results;
 pub mod reviews;
 pub mod sessions;
+pub mod spend;
 pub mod steer;
 pub mod table;
 mod write;
@@ -85,13 +87,16 @@ pub struct Store {
     table: Arc<str>,
     clock: Clock,
     jitter: Arc<Mutex<fastrand::Rng>>,
+    /// What this process knows of what today has cost.
+    spent: Arc<Mutex<Option<spend::Spent>>>,
 }
 
 impl Store {
     /// The table `table` behind `client`, whose own retries must be off ([`Store::client_config`] sees to it).
     #[must_use]
     pub fn new(client: Client, table: &str, clock: Clock, seed: u64) -> Self {
-        Self { client, table: table.into(), clock, jitter: Arc::new(Mutex::new(fastrand::Rng::with_seed(seed))) }
+        let jitter = Arc::new(Mutex::new(fastrand::Rng::with_seed(seed)));
+        Self { client, table: table.into(), clock, jitter, spent: Arc::default() }
     }
 
     /// The table `table` of an embedded DynamoDB behind an in-process HTTP client: no port, no credentials, and so no

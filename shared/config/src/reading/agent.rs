@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::approvals::CHANNELS;
 use super::table::{Context, Table};
-use super::values::{duration, one_of, text, whole, word};
-use crate::{Agent, Instruction, Limits, WhileBusy};
+use super::values::{amount, duration, one_of, text, whole, word};
+use crate::{Agent, Instruction, Limits, WhileBusy, millionths};
 
 const WHILE_BUSY: &[(&str, WhileBusy)] = &[("queue", WhileBusy::Queue), ("steer", WhileBusy::Steer)];
 
@@ -35,6 +35,13 @@ fn read_limits(table: &mut Table, context: &mut Context<'_>, limits: &mut Limits
     table.read(context, "queue", &mut limits.queue, whole(1..=1_000_000));
     table.read(context, "consolidate_after", &mut limits.consolidate_after, whole(1..=100_000));
     table.read(context, "frame_interval_ms", &mut limits.frame_interval_ms, whole(100..=60_000));
+    table.read_optional(context, "daily_cost", &mut limits.daily_cost, cost);
+}
+
+/// An amount of the currency that prices are in.
+fn cost(value: Value) -> Result<u64, String> {
+    let cost = amount(value).map(millionths).unwrap_or_default();
+    if cost > 0 { Ok(cost) } else { Err("must be a number above 0; leave it out for no cap".to_owned()) }
 }
 
 fn read_intro(table: &mut Table, context: &mut Context<'_>, intro: &mut BTreeMap<String, String>) {

@@ -40,7 +40,6 @@ fn telegram(more: &str) -> String {
 #[test]
 fn the_example_parses() {
     let config = parse(EXAMPLE);
-    assert_eq!(config.without_effect(), Vec::<String>::new(), "the example shows what works");
     let defaults = Config::default();
     assert_eq!(config.agent.limits, defaults.agent.limits, "the example shows the defaults");
     assert_eq!((config.agent.name, config.agent.language), (defaults.agent.name, defaults.agent.language));
@@ -97,12 +96,32 @@ fn a_bedrock_model_has_a_guardrail_and_thinks() {
 }
 
 #[test]
-fn what_has_no_effect_is_named_and_defaults_are_not() {
-    assert_eq!(parse("").without_effect(), Vec::<String>::new());
-    let model = "[[models]]\nprovider = \"openai\"\nmodel = \"m\"\n";
-    let text = format!("{model}price = {{ input = 1.5 }}\n{model}{}", telegram("stream = false"));
-    let keys = ["models[0].price", "models[1]"];
-    assert_eq!(parse(&text).without_effect(), keys);
+fn a_daily_cost_is_an_amount_above_nothing() {
+    let cost = |value: &str| format!("[agent.limits]\ndaily_cost = {value}");
+    assert_eq!(parse("").agent.limits.daily_cost, None);
+    for (value, want) in [("20", 20_000_000), ("0.25", 250_000), ("0.000001", 1)] {
+        assert_eq!(parse(&cost(value)).agent.limits.daily_cost, Some(want), "{value}");
+    }
+    for value in ["0", "-1", "0.0000001", "\"20\"", "nan"] {
+        let got = refusal(&cost(value));
+        assert!(got.contains("agent.limits.daily_cost: must be a number above 0"), "{value}: {got}");
+    }
+}
+
+#[test]
+fn an_amount_is_counted_in_millionths() {
+    let table = [
+        (0.0, 0),
+        (3.0, 3_000_000),
+        (0.1 + 0.2, 300_000),
+        (0.000_000_4, 0),
+        (0.000_000_6, 1),
+        (1e300, u64::MAX),
+        (f64::NAN, 0),
+    ];
+    for (amount, want) in table {
+        assert_eq!(crate::millionths(amount), want, "{amount}");
+    }
 }
 
 #[test]

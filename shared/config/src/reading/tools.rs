@@ -108,7 +108,6 @@ mod tests {
     fn parse(more: &str) -> Result<ToolSettings, String> {
         let start = "[tools.orders]\ndescription = \"Looks orders up.\"\nschema = { type = \"object\" }\n";
         let config = Config::parse(&format!("{start}{more}"), &|_| None).map_err(|error| error.to_string())?;
-        assert_eq!(config.without_effect(), Vec::<String>::new());
         Ok(config.tools["orders"].clone())
     }
 

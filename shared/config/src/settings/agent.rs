@@ -69,6 +69,8 @@ pub struct Limits {
     pub consolidate_after: u64,
     /// The least time between two frames of a stream.
     pub frame_interval_ms: u32,
+    /// What all models together may cost in a day, UTC, by their prices, in millionths of the currency; `None` = no cap.
+    pub daily_cost: Option<u64>,
 }
 
 impl Default for Agent {
@@ -99,6 +101,7 @@ impl Default for Limits {
             queue: 1000,
             consolidate_after: 50,
             frame_interval_ms: 1500,
+            daily_cost: None,
         }
     }
 }

@@ -90,6 +90,13 @@ pub struct Price {
     pub cache_write: f64,
 }
 
+/// An amount of the currency in millionths of it, to the nearest; what is more than can be counted is as much as can be.
+#[must_use]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates, which is meant")]
+pub fn millionths(amount: f64) -> u64 {
+    (amount * 1_000_000.0).round() as u64
+}
+
 impl Default for ModelSettings {
     fn default() -> Self {
         Self {
