@@ -27,7 +27,7 @@ use turnlock_config::{Config, DemoSecrets, Verify, Webhook};
 use turnlock_domain::ids::digest;
 use turnlock_embedded::EmbeddedDynamoDb;
 use turnlock_host::{Host, Ports, Response, queues};
-use turnlock_models::{Model, Scripted, Wire};
+use turnlock_models::{Model, Router, Scripted, Wire};
 use turnlock_queue::local::{LocalQueue, LocalQueues, Location};
 use turnlock_replay::fakes::{Accounts, FakePlatforms, SlackApp, TelegramBot};
 use turnlock_replay::faults::{FaultPlan, Life};
@@ -290,7 +290,7 @@ impl World {
             wrap: Box::new(move |_, queue| wrapped.queue(queue)),
             around: None,
             platforms: life.platform(self.platform.clone()),
-            model: self.setup.model.clone().unwrap_or_else(|| self.model.clone()),
+            models: Arc::new(Router::single(self.setup.model.clone().unwrap_or_else(|| self.model.clone()))),
             tools: Arc::new(tools),
             clock: self.clock.clone(),
             config: Arc::new(self.setup.config.clone()),

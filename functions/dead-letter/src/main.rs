@@ -9,7 +9,7 @@ use turnlock_app::turn::Agent;
 use turnlock_config::names;
 use turnlock_lambda::Function;
 use turnlock_lambda::batch::{self, Batch};
-use turnlock_models::{Scripted, Wire};
+use turnlock_models::{Router, Scripted, Wire};
 use turnlock_queue::Queue;
 
 const FUNCTION: Function = Function {
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
                     consolidate: start.queue(names::CONSOLIDATE_QUEUE)?,
                     review: start.queue(names::REVIEW_QUEUE)?,
                     // A dead letter ends without a model.
-                    model: Arc::new(Scripted::new(Wire::Neutral)),
+                    models: Arc::new(Router::single(Arc::new(Scripted::new(Wire::Neutral)))),
                     tools: Arc::default(),
                     files: Arc::default(),
                     settings: Arc::new(AgentSettings::from_config(config)),

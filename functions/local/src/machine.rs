@@ -10,7 +10,7 @@ use turnlock_config::Config;
 use turnlock_embedded::EmbeddedDynamoDb;
 use turnlock_host::queues as names;
 use turnlock_host::{Host, Ports, recovery};
-use turnlock_models::Model;
+use turnlock_models::Router;
 use turnlock_queue::Queue;
 use turnlock_queue::local::{LocalQueues, Location};
 use turnlock_store::Store;
@@ -26,7 +26,7 @@ pub(crate) async fn host(
     data: &DataDirectory,
     config: Arc<Config>,
     platforms: Arc<dyn PlatformHttp>,
-    model: Arc<dyn Model>,
+    models: Arc<Router>,
     open: bool,
 ) -> anyhow::Result<Host> {
     let clock = Clock::system();
@@ -39,8 +39,8 @@ pub(crate) async fn host(
     let queues = queues.await.context("the queues cannot be opened")??;
     recover(&queues, &store).await?;
     let ports = Ports {
-        tools: Arc::new(turnlock_tools::builtin(&store)),
-        model,
+        tools: Arc::new(turnlock_app::tools::tools(&config, &store, None)?),
+        models,
         store,
         queues,
         wrap: Box::new(|_, queue| queue),

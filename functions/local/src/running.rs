@@ -5,14 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use axum::Router;
 use secrecy::SecretString;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use turnlock_channels::http::PlatformHttp;
 use turnlock_config::Config;
 use turnlock_host::Host;
-use turnlock_models::Model;
+use turnlock_models::{Router, Scripted};
 
 use crate::data::{Announcement, DirectoryLock, Taking, random_text};
 use crate::failure::Misuse;
@@ -31,7 +30,7 @@ const LAST_ANSWERS: Duration = Duration::from_secs(1);
 pub(crate) struct Running {
     host: Arc<Host>,
     listener: TcpListener,
-    router: Router,
+    router: axum::Router,
     closing: watch::Sender<bool>,
     announcement: Announcement,
     /// Last, so that nobody takes the directory while anything above still works in it.
@@ -47,8 +46,8 @@ impl Running {
         let config = setup.config()?;
         // Before the store is opened: a port that is taken is the likeliest mistake.
         let listener = listener(listen).await?;
-        let Outside { demo, platforms, model } = Outside::of(setup, &config, journal)?;
-        let host = machine::host(&setup.data, Arc::clone(&config), platforms, model, setup.is_demo()).await?;
+        let Outside { demo, platforms, models } = Outside::of(setup, &config, journal)?;
+        let host = machine::host(&setup.data, Arc::clone(&config), platforms, models, setup.is_demo()).await?;
         let host = Arc::new(host);
         let announcement = Announcement {
             address: format!("http://{}", reachable(listener.local_addr()?)),
@@ -102,18 +101,19 @@ impl Running {
 struct Outside {
     demo: Option<Demo>,
     platforms: Arc<dyn PlatformHttp>,
-    model: Arc<dyn Model>,
+    models: Arc<Router>,
 }
 
 impl Outside {
     fn of(setup: &Setup, config: &Config, journal: &Journal) -> anyhow::Result<Self> {
-        let model = turnlock_app::model::model(&config.models)?;
         if !setup.is_demo() {
-            return Ok(Self { demo: None, platforms: platforms::real()?, model });
+            let models = Arc::new(turnlock_app::model::models(&config.models, |_| None)?);
+            return Ok(Self { demo: None, platforms: platforms::real()?, models });
         }
         let stand_ins = platforms::stand_ins(config);
         let demo = Demo { platforms: Arc::clone(&stand_ins), journal: journal.clone() };
-        Ok(Self { demo: Some(demo), platforms: stand_ins, model: Arc::new(Unhurried(model)) })
+        let model = Unhurried(Arc::new(Scripted::stand_in()));
+        Ok(Self { demo: Some(demo), platforms: stand_ins, models: Arc::new(Router::single(Arc::new(model))) })
     }
 }
 

@@ -15,9 +15,6 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let journal = Journal::default();
     logs::start(options, &journal, false)?;
     let setup = Setup::read(options)?;
-    if let Some(warning) = setup.warning() {
-        console::aside(warning);
-    }
     let mut signals = signals::listen()?;
     let running = Running::start(&setup, setup.listen, &journal).await?;
     banner::show(running.announcement(), setup.configured());

@@ -80,12 +80,6 @@ impl Setup {
         self.configured.is_none()
     }
 
-    /// What the operator should know about the file: keys that do nothing in this version.
-    pub(crate) fn warning(&self) -> Option<String> {
-        let keys = self.configured.as_ref()?.without_effect();
-        (!keys.is_empty()).then(|| format!("warning: without effect in this version: {}", keys.join(", ")))
-    }
-
     /// The configuration of a host that starts here; the demo's secrets are made if there are none.
     pub(crate) fn config(&self) -> anyhow::Result<Arc<Config>> {
         match &self.configured {

@@ -21,7 +21,8 @@ fn main() -> ExitCode {
             start,
             |start, config| {
                 let dead_letters = start.queue(names::JOB_DEAD_LETTER_QUEUE)?;
-                let jobs = Jobs { store: start.store()?, model: start.model(config)?, dead_letters };
+                let (models, daily_cost) = (start.models(config)?, config.agent.limits.daily_cost);
+                let jobs = Jobs { store: start.store()?, models, dead_letters, daily_cost };
                 Ok((jobs, start.queue(names::REVIEW_QUEUE)?))
             },
             async |(jobs, queue): &(Jobs, Arc<dyn Queue>), batch: Batch| {

@@ -17,7 +17,7 @@ use turnlock_config::{Config, DemoSecrets};
 use turnlock_domain::event::Channel;
 use turnlock_embedded::EmbeddedDynamoDb;
 use turnlock_host::{Host, Ports, Response, Wrap, queues};
-use turnlock_models::Scripted;
+use turnlock_models::{Model, Router, Scripted};
 use turnlock_queue::local::{LocalQueues, Location};
 use turnlock_replay::fakes::{Accounts, FakePlatforms};
 use turnlock_store::Store;
@@ -102,7 +102,7 @@ pub(crate) async fn host(
     directory: &std::path::Path,
     config: Config,
     platforms: Arc<dyn PlatformHttp>,
-    model: Arc<Scripted>,
+    model: Arc<dyn Model>,
     wrap: Box<Wrap>,
 ) -> anyhow::Result<Host> {
     let (clock, config) = (Clock::system(), Arc::new(config));
@@ -117,7 +117,7 @@ pub(crate) async fn host(
         wrap,
         around: None,
         platforms,
-        model,
+        models: Arc::new(Router::single(model)),
         clock,
         config,
         open: true,

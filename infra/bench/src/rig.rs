@@ -28,7 +28,7 @@ use turnlock_domain::message::Message;
 use turnlock_domain::session::{DEFAULT_ACCOUNT, SessionKey};
 use turnlock_embedded::EmbeddedDynamoDb;
 use turnlock_host::queues;
-use turnlock_models::Scripted;
+use turnlock_models::{Router, Scripted};
 use turnlock_queue::local::{LocalQueue, LocalQueues, Location};
 use turnlock_queue::{MAX_BATCH, Record};
 use turnlock_store::Store;
@@ -110,7 +110,7 @@ impl Rig {
             outbound: queue(queues::OUTBOUND)?,
             consolidate: queue(queues::CONSOLIDATE)?,
             review: queue(queues::REVIEW)?,
-            model: Arc::new(Scripted::stand_in()),
+            models: Arc::new(Router::single(Arc::new(Scripted::stand_in()))),
             tools: Arc::new(turnlock_tools::builtin(&store)),
             files: Arc::default(),
             settings: Arc::new(AgentSettings::from_config(&config)),

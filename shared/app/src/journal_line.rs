@@ -1,9 +1,13 @@
-//! The one log line of an event, a tool call, a job: ids and outcomes, never bodies, tokens or signatures. The targets
+//! The one log line of an event, a tool call, a model call, a job: ids and outcomes, never bodies, tokens or signatures. The targets
 //! are stable; replays read them.
+
+use std::time::Duration;
 
 use turnlock_domain::event::Channel;
 use turnlock_domain::ids::EventId;
 use turnlock_domain::session::SessionKey;
+use turnlock_domain::turn::ModelCall;
+use turnlock_models::Purpose;
 use turnlock_queue::Record;
 use turnlock_store::dead::DeadItem;
 
@@ -15,6 +19,8 @@ pub const EVENT: &str = "turnlock::event";
 pub const ACCEPTED: &str = "turnlock::accepted";
 /// The target of lines about tool calls.
 pub const TOOL: &str = "turnlock::tool";
+/// The target of lines about calls of models.
+pub const MODEL: &str = "turnlock::model";
 /// The target of lines about jobs.
 pub const JOB: &str = "turnlock::job";
 /// The target of lines about writes that a fence refused.
@@ -68,6 +74,24 @@ pub fn event(
     let (channel, outcome) = (channel.as_str(), outcome.as_str());
     tracing::info!(target: EVENT, %event_id, session, turn = %event_id, channel, outcome, reason, attempts,
         "event {event_id} {outcome}");
+}
+
+/// Writes the line of a call of a model, for a turn or a job: what it used, how long it took, and what it came to in a
+/// short word.
+pub fn model_call(
+    event_id: &EventId,
+    session: &SessionKey,
+    purpose: Purpose,
+    call: &ModelCall,
+    took: Duration,
+    outcome: &'static str,
+) {
+    let (ModelCall { model, usage }, purpose) = (call, purpose.as_str());
+    let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+    tracing::info!(target: MODEL, %event_id, %session, purpose, model, outcome, duration_ms,
+        input_tokens = usage.input_tokens, output_tokens = usage.output_tokens,
+        cache_read_tokens = usage.cache_read_tokens, cache_write_tokens = usage.cache_write_tokens,
+        cost = usage.cost, "model {model} for event {event_id}: {outcome}");
 }
 
 /// Writes the line of a write that a fence refused: a late worker, or a lost race.

@@ -46,6 +46,8 @@ pub struct Limits {
     pub consolidate_after: u64,
     /// The shortest time between two frames of a turn.
     pub frame_interval: Duration,
+    /// What all models together may cost in a day, in millionths of the currency.
+    pub daily_cost: Option<u64>,
 }
 
 /// Every channel that a message can come from.
@@ -107,6 +109,7 @@ impl Limits {
             queue: limits.queue as u64,
             consolidate_after: limits.consolidate_after,
             frame_interval: Duration::from_millis(u64::from(limits.frame_interval_ms)),
+            daily_cost: limits.daily_cost,
         }
     }
 }

@@ -20,13 +20,13 @@ use turnlock_app::ingress::{ConfigMismatch, FreshIds, Ingress};
 use turnlock_app::jobs::Jobs;
 use turnlock_app::media;
 use turnlock_app::pairing::Pairings;
-use turnlock_app::settings::{AgentSettings, rate};
+use turnlock_app::settings::{AgentSettings, rate, steered};
 use turnlock_app::turn::Agent;
 use turnlock_app::words::Language;
 use turnlock_channels::http::PlatformHttp;
 use turnlock_clock::Clock;
 use turnlock_config::Config;
-use turnlock_models::Model;
+use turnlock_models::Router;
 use turnlock_queue::local::{LocalQueues, UnknownQueue};
 use turnlock_queue::pool::WorkerPool;
 use turnlock_store::Store;
@@ -52,8 +52,8 @@ pub struct Ports {
     pub around: Option<Arc<Around>>,
     /// The way to the platforms.
     pub platforms: Arc<dyn PlatformHttp>,
-    /// The model.
-    pub model: Arc<dyn Model>,
+    /// The models.
+    pub models: Arc<Router>,
     /// The tools.
     pub tools: Arc<Registry>,
     /// The time.
@@ -100,6 +100,7 @@ impl Host {
             outbound: Arc::clone(&senders.outbound),
             rate: rate(&ports.config),
             queue_limit: settings.limits.queue,
+            steered: steered(&ports.config),
             language: settings.language,
             clock: ports.clock.clone(),
             depth: Depth::default(),
@@ -119,7 +120,7 @@ impl Host {
                 outbound: Arc::clone(&senders.outbound),
                 consolidate: Arc::clone(&senders.consolidate),
                 review: Arc::clone(&senders.review),
-                model: Arc::clone(&ports.model),
+                models: Arc::clone(&ports.models),
                 tools: Arc::clone(&ports.tools),
                 files: Arc::new(media::files(&ports.config, &ports.platforms)),
                 settings: Arc::clone(&settings),
@@ -127,6 +128,7 @@ impl Host {
             control: Arc::new(Control {
                 store: ports.store.clone(),
                 control: Arc::clone(&senders.control),
+                inbound: Arc::clone(&senders.inbound),
                 dead_letters: Arc::clone(&senders.dead_letters),
                 outbound: Arc::clone(&senders.outbound),
                 settings,
@@ -134,8 +136,9 @@ impl Host {
             delivery: Arc::new(delivery(&ports, &senders)?),
             jobs: Arc::new(Jobs {
                 store: ports.store.clone(),
-                model: ports.model,
+                models: ports.models,
                 dead_letters: Arc::clone(&senders.job_dead_letters),
+                daily_cost: ports.config.agent.limits.daily_cost,
             }),
         };
         let concurrency = ports.config.agent.limits.concurrency;

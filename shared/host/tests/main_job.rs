@@ -19,7 +19,7 @@ use turnlock_domain::event::OutboundEvent;
 use turnlock_domain::session::SessionKey;
 use turnlock_embedded::EmbeddedDynamoDb;
 use turnlock_host::{Host, Ports, Response, queues};
-use turnlock_models::{Scripted, Wire};
+use turnlock_models::{Router, Scripted, Wire};
 use turnlock_queue::local::{LocalQueue, LocalQueues, Location};
 use turnlock_store::Store;
 
@@ -78,7 +78,7 @@ async fn bench() -> Bench {
         wrap: Box::new(|_, queue| queue),
         around: None,
         platforms: platform.clone(),
-        model: model.clone(),
+        models: Arc::new(Router::single(model.clone())),
         clock,
         config,
         open: true,

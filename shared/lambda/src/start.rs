@@ -12,12 +12,12 @@ use turnlock_app::ingress::{ConfigMismatch, FreshIds};
 use turnlock_app::media;
 use turnlock_app::model::{self, ModelError};
 use turnlock_app::pairing::Pairings;
-use turnlock_app::settings::{AgentSettings, rate};
+use turnlock_app::settings::{AgentSettings, rate, steered};
 use turnlock_channels::files::Files;
 use turnlock_channels::http::{PlatformHttp, ReqwestHttp};
 use turnlock_clock::Clock;
-use turnlock_config::{Capability, Config, ConfigError, Part, names};
-use turnlock_models::Model;
+use turnlock_config::{Capability, Config, ConfigError, ModelSettings, Part, names};
+use turnlock_models::{Model, Router};
 use turnlock_queue::sqs::SqsQueue;
 use turnlock_queue::{MAX_BYTES, Queue};
 use turnlock_store::Store;
@@ -63,6 +63,9 @@ pub enum StartError {
     /// A value of the configuration is none that its channel could work with.
     #[error(transparent)]
     Mismatch(#[from] ConfigMismatch),
+    /// The configured tools cannot be used.
+    #[error(transparent)]
+    Tools(#[from] turnlock_app::tools::ToolsError),
     /// The configured model cannot be used.
     #[error(transparent)]
     Model(#[from] ModelError),
@@ -184,7 +187,7 @@ impl Start {
             Config::load_part(Path::new(&self.0.path), Part { needs: &needs, turn_seconds }, &lookup)
         };
         let mut config = load(&[])?;
-        if !for_images.is_empty() && sees_images(&config) {
+        if !for_images.is_empty() && takes_files(&config) {
             config = load(for_images)?;
         }
         Ok(Loaded { config: Arc::new(config), secrets })
@@ -256,6 +259,7 @@ impl Start {
             outbound: self.queue(names::OUTBOUND_QUEUE)?,
             rate: rate(config),
             queue_limit: settings.limits.queue,
+            steered: steered(config),
             language: settings.language,
             clock: self.clock(),
             depth: self.0.depth.clone(),
@@ -276,17 +280,25 @@ impl Start {
         tokio::join!(depth, async { drop(self.store()) });
     }
 
-    /// The configured model.
+    /// The configured models.
     ///
     /// # Errors
     /// [`StartError::Model`] says which and what to do.
-    pub fn model(&self, config: &Config) -> Result<Arc<dyn Model>, StartError> {
-        #[cfg(feature = "bedrock")]
-        if let Some(first) = config.models.first().filter(|model| model.provider == turnlock_config::Provider::Bedrock)
-        {
-            return Ok(self.bedrock(first));
-        }
-        Ok(model::model(&config.models)?)
+    pub fn models(&self, config: &Config) -> Result<Arc<Router>, StartError> {
+        Ok(Arc::new(model::models(&config.models, |model| self.bedrock(model))?))
+    }
+
+    /// The tools of the agent: functions on AWS are invoked with this function's role.
+    ///
+    /// # Errors
+    /// [`StartError::Tools`] says which cannot be and what to do.
+    #[cfg(feature = "tools")]
+    pub fn tools(&self, config: &Config, store: &Store) -> Result<turnlock_tools::Registry, StartError> {
+        let function = |name: &str, function: &str| -> Arc<dyn turnlock_tools::ToolHandler> {
+            let sdk = self.0.aws.for_service("LAMBDA");
+            Arc::new(turnlock_tools::configured::Function::new(name, function, &sdk))
+        };
+        Ok(turnlock_app::tools::tools(config, store, Some(&function))?)
     }
 
     /// The observer that copies events to the event bus, if there is one.
@@ -300,12 +312,12 @@ impl Start {
         Ok((!name.is_empty()).then(|| Arc::new(bus()) as _))
     }
 
-    /// Where the images of events are, for a model that sees any.
+    /// Where the files of events are, for a model that takes any.
     ///
     /// # Errors
     /// An HTTP client cannot be made.
     pub fn files(&self, config: &Config) -> Result<Arc<Files>, StartError> {
-        if !sees_images(config) {
+        if !takes_files(config) {
             return Ok(Arc::default());
         }
         let http = ReqwestHttp::new().map_err(|error| StartError::Machine(error.into()))?;
@@ -313,8 +325,14 @@ impl Start {
         Ok(Arc::new(media::files(config, &http)))
     }
 
+    #[cfg(not(feature = "bedrock"))]
+    #[expect(clippy::unused_self, reason = "a function without the client has nobody to ask")]
+    fn bedrock(&self, _: &ModelSettings) -> Option<Arc<dyn Model>> {
+        None
+    }
+
     #[cfg(feature = "bedrock")]
-    fn bedrock(&self, model: &turnlock_config::ModelSettings) -> Arc<dyn Model> {
+    fn bedrock(&self, model: &ModelSettings) -> Option<Arc<dyn Model>> {
         let mut sdk = self.0.aws.for_service("BEDROCK_RUNTIME").into_builder();
         if let Some(region) = &model.region {
             sdk.set_region(aws_types::region::Region::new(region.clone()));
@@ -324,22 +342,22 @@ impl Start {
             streams: model.streams,
             capabilities: model::capabilities(model),
             max_tokens: model.max_tokens,
-            guardrail: model.guardrail.clone().map(|guardrail| turnlock_models::Guardrail {
-                id: guardrail.id,
-                version: guardrail.version,
-            }),
+            guardrail: model
+                .guardrail
+                .clone()
+                .map(|guardrail| turnlock_models::Guardrail { id: guardrail.id, version: guardrail.version }),
             thinking: model.thinking.map(|thinking| match thinking {
                 turnlock_config::Thinking::Budget(tokens) => turnlock_models::Thinking::Budget(tokens),
                 turnlock_config::Thinking::Adaptive => turnlock_models::Thinking::Adaptive,
             }),
             timeouts: turnlock_models::Timeouts::default(),
         };
-        Arc::new(turnlock_models::bedrock::Bedrock::new(&sdk.build(), settings))
+        Some(Arc::new(turnlock_models::bedrock::Bedrock::new(&sdk.build(), settings)))
     }
 }
 
-fn sees_images(config: &Config) -> bool {
-    config.models.first().is_some_and(|model| model.can(Capability::Images))
+fn takes_files(config: &Config) -> bool {
+    config.models.iter().any(|model| model.can(Capability::Images) || model.can(Capability::Documents))
 }
 
 /// Another one for every process.

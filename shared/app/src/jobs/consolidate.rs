@@ -27,7 +27,9 @@ use turnlock_store::sessions::Head;
 
 use super::save_memory::{self, Saved};
 use super::windows::{self, Window};
-use super::{CLAIM_LEASE, JobError, JobOutcome, Jobs, MAX_FAILURES, Receive, log, log_failure, postponed, retry_after};
+use super::{
+    CLAIM_LEASE, JobError, JobOutcome, Jobs, MAX_FAILURES, Receive, log, log_failure, postponed, retry_after, tomorrow,
+};
 
 /// How many calls of the model a range may need, unless its first turn alone needs more.
 const MAX_WINDOWS: usize = 4;
@@ -78,7 +80,7 @@ impl Jobs {
             self.let_go(&claim).await;
             return ended(receive, fixed, JobOutcome::Superseded, head.claim_failures);
         }
-        match self.take_in(&claim, &target.scope, fixed, &head).await {
+        match self.take_in(receive, &claim, fixed, &head).await {
             Ok(Tried::Moved(to)) => ended(receive, Some(to), JobOutcome::Done, attempts),
             Ok(Tried::Nothing) => {
                 self.let_go(&claim).await;
@@ -90,7 +92,13 @@ impl Jobs {
     }
 
     /// Steps 2 to 4, under a claim that is this worker's.
-    async fn take_in(&self, claim: &Claim, scope: &str, fixed: Option<u64>, head: &Head) -> Result<Tried, Failed> {
+    async fn take_in(
+        &self,
+        receive: &Receive<'_>,
+        claim: &Claim,
+        fixed: Option<u64>,
+        head: &Head,
+    ) -> Result<Tried, Failed> {
         let failed = |to| move |error: JobError| Failed { error, to };
         let turns = self.load(claim, fixed).await.map_err(|error| failed(fixed)(error.into()))?;
         let Some(to) = fixed.or_else(|| self.pick_end(claim.from, &turns)) else { return Ok(Tried::Nothing) };
@@ -104,7 +112,7 @@ impl Jobs {
             let error = corrupt(claim, "its claim ends where no turn ends");
             return Err(failed(Some(to))(error.into()));
         }
-        self.read_and_keep(claim, scope, &turns, to).await.map_err(failed(Some(to)))
+        self.read_and_keep(receive, claim, &turns, to).await.map_err(failed(Some(to)))
     }
 
     /// The turns from the boundary on: at least as many as a range may have, or all there are. A boundary that stands
@@ -131,7 +139,7 @@ impl Jobs {
     /// The end of the range: what one job can take in, and never the last turns.
     fn pick_end(&self, from: u64, turns: &[StoredTurn]) -> Option<u64> {
         let spans: Vec<TurnSpan> = turns.iter().map(span).collect();
-        let room = MAX_WINDOWS * save_memory::window_size(self.model.as_ref());
+        let room = MAX_WINDOWS * save_memory::window_size(&self.models);
         let (mut characters, mut facts, mut messages) = (0, 0, 0);
         for turn in turns {
             let lines = windows::lines(turn.first, &turn.messages);
@@ -148,27 +156,30 @@ impl Jobs {
     /// Shows the model every window of the range, then keeps what it wants to keep.
     async fn read_and_keep(
         &self,
+        receive: &Receive<'_>,
         claim: &Claim,
-        scope: &str,
         turns: &[StoredTurn],
         to: u64,
     ) -> Result<Tried, JobError> {
+        let scope = &receive.job.target().scope;
         let lines = turns.iter().flat_map(|turn| windows::lines(turn.first, &turn.messages)).collect();
-        let windows = windows::windows(lines, save_memory::window_size(self.model.as_ref()));
+        let windows = windows::windows(lines, save_memory::window_size(&self.models));
         let known = self.store.facts(scope, KNOWN_FACTS).await?;
         let mut summaries = Vec::new();
         let mut facts = Vec::new();
+        let mut asked = String::new();
         for (index, window) in windows.iter().enumerate() {
             if index > 0 && !self.renewed(claim).await? {
                 return Ok(Tried::Superseded);
             }
-            let Saved { summary, facts: found } =
-                save_memory::ask(&self.model, Purpose::Consolidate, &claim.session, window, &known).await?;
+            let (Saved { summary, facts: found }, call) =
+                self.ask(receive, Purpose::Consolidate, window, &known).await?;
             summaries.push(summary);
-            let evidence = self.evidence(claim, window, turns)?;
+            asked = call.model;
+            let evidence = self.evidence(claim, window, turns, &asked)?;
             facts.extend(save_memory::facts(&found, &evidence));
         }
-        let episode = self.episode(claim, &summaries, turns, to)?;
+        let episode = self.episode(claim, &summaries, turns, (to, &asked))?;
         self.keep(claim, scope, &episode, last_of_each_key(facts)).await
     }
 
@@ -200,6 +211,10 @@ impl Jobs {
     /// Counts a failure that a further try may not share. What the store is to blame for is not counted: it could not be.
     async fn failed(&self, receive: &Receive<'_>, claim: &Claim, failed: Failed) -> JobOutcome {
         let Failed { error, to } = failed;
+        if let JobError::DailyLimit = error {
+            self.let_go(claim).await;
+            return tomorrow(receive, self.store.clock().now_ms());
+        }
         if let JobError::Store(StoreError::Unavailable { .. }) = &error {
             return postponed(receive, &error);
         }
@@ -216,10 +231,16 @@ impl Jobs {
         }
     }
 
-    fn evidence(&self, claim: &Claim, window: &Window, turns: &[StoredTurn]) -> Result<Evidence, StoreError> {
+    fn evidence(
+        &self,
+        claim: &Claim,
+        window: &Window,
+        turns: &[StoredTurn],
+        model: &str,
+    ) -> Result<Evidence, StoreError> {
         let range = window.range();
         let within = turns.iter().filter(|turn| turn.first < range.end && end(turn) > range.start);
-        self.evidence_of(claim, range.clone(), within)
+        self.evidence_of(claim, range.clone(), within, model)
     }
 
     fn evidence_of<'a>(
@@ -227,25 +248,27 @@ impl Jobs {
         claim: &Claim,
         range: std::ops::Range<u64>,
         turns: impl Iterator<Item = &'a StoredTurn>,
+        model: &str,
     ) -> Result<Evidence, StoreError> {
         let events: Vec<EventId> = turns.map(|turn| turn.event_id.clone()).collect();
         let now = self.store.clock().now_ms();
-        Evidence::new(claim.session.clone(), claim.generation, range, events, self.model.name(), now)
+        Evidence::new(claim.session.clone(), claim.generation, range, events, model, now)
             .map_err(|error| unmemorable(claim, error))
     }
 
-    /// The episode of the whole range; the summary of each window gets an equal part of its room.
+    /// The episode of the whole range up to `to`, by the model that was asked last; the summary of each window gets an equal
+    /// part of its room.
     fn episode(
         &self,
         claim: &Claim,
         summaries: &[String],
         turns: &[StoredTurn],
-        to: u64,
+        (to, model): (u64, &str),
     ) -> Result<Episode, StoreError> {
         let room = MAX_SUMMARY_CHARS / summaries.len().max(1) - 1;
         let parts: Vec<&str> = summaries.iter().map(|summary| cut(summary, room)).collect();
         let summary = if parts.is_empty() { NOTHING_SAID.to_owned() } else { parts.join("\n") };
-        let evidence = self.evidence_of(claim, claim.from..to, turns.iter())?;
+        let evidence = self.evidence_of(claim, claim.from..to, turns.iter(), model)?;
         Episode::new(&summary, evidence).map_err(|error| unmemorable(claim, error))
     }
 }

@@ -7,7 +7,8 @@
 //!
 //! How it fails: a failed try gives the message back with growing visibility. What the model or its answer is to blame
 //! for is counted (`MAX_FAILURES` tries, then the job is given up and logged); what the store is to blame for is tried
-//! until the queue gives the message up. A worker that dies is replaced when its visibility and its claim have ended.
+//! until the queue gives the message up. A worker that dies is replaced when its visibility and its claim have ended. A day
+//! whose cap is reached is nobody's failure: the job sleeps until the next one.
 //!
 //! | module | holds |
 //! |---|---|
@@ -25,17 +26,22 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
 use turnlock_domain::ids::digest;
-use turnlock_domain::turn::Job;
-use turnlock_models::{Model, ModelError};
+use turnlock_domain::time::Millis;
+use turnlock_domain::turn::{Job, ModelCall};
+use turnlock_models::{ModelError, Purpose, Router};
 use turnlock_queue::{Queue, Receipt, Record};
+use turnlock_store::memory::Fact;
 use turnlock_store::{Store, StoreError};
 
+use crate::daily_cost;
 use crate::dead_letter;
 use crate::journal_line;
 // How often a job may fail before it is given up; the turn's commit asks the same number before it owes the next one.
 use crate::turn::{Handled, MAX_FAILURES};
-use save_memory::InvalidAnswer;
+use save_memory::{InvalidAnswer, Saved};
+use windows::Window;
 
 /// How long a received job stays out of sight unless its worker renews it: a worker that dies is replaced after this.
 const VISIBILITY: Duration = Duration::from_secs(90);
@@ -43,10 +49,12 @@ const VISIBILITY: Duration = Duration::from_secs(90);
 const RENEW_EVERY: Duration = Duration::from_secs(30);
 /// How long a claim holds unless renewed; longer than one call of the model, which nothing renews it during.
 const CLAIM_LEASE: Duration = Duration::from_secs(180);
-/// How long one call of the model may take.
+/// How long the models may take to answer one question, all of them together.
 const MODEL_TIMEOUT: Duration = Duration::from_secs(120);
 /// The wait after a first failure; it grows fourfold.
 const FIRST_RETRY: Duration = Duration::from_secs(30);
+/// The longest sleep: a queue hides a message for 12 hours at the most (SQS, "Visibility timeout").
+const LONGEST_SLEEP: Duration = Duration::from_secs(11 * 3600);
 /// The longest wait.
 const LONGEST_RETRY: Duration = Duration::from_secs(15 * 60);
 
@@ -55,10 +63,12 @@ const LONGEST_RETRY: Duration = Duration::from_secs(15 * 60);
 pub struct Jobs {
     /// The table.
     pub store: Store,
-    /// The model that reads conversations for the memory.
-    pub model: Arc<dyn Model>,
+    /// The models that read conversations for the memory.
+    pub models: Arc<Router>,
     /// Where a record goes that is no job.
     pub dead_letters: Arc<dyn Queue>,
+    /// What all models together may cost in a day, in millionths of the currency.
+    pub daily_cost: Option<u64>,
 }
 
 /// What one receive of a job came to.
@@ -96,6 +106,8 @@ enum JobError {
     Answer(#[from] InvalidAnswer),
     #[error("the store failed")]
     Store(#[from] StoreError),
+    #[error("the deployment has spent what it may spend today")]
+    DailyLimit,
 }
 
 impl Jobs {
@@ -131,6 +143,27 @@ impl Jobs {
     }
 }
 
+impl Jobs {
+    /// Shows a model a window, unless the day has cost what it may, and takes what it wants to keep.
+    async fn ask(
+        &self,
+        receive: &Receive<'_>,
+        purpose: Purpose,
+        window: &Window,
+        known: &[Fact],
+    ) -> Result<(Saved, ModelCall), JobError> {
+        if daily_cost::is_reached(&self.store, self.daily_cost).await {
+            return Err(JobError::DailyLimit);
+        }
+        let target = receive.job.target();
+        let began = Instant::now();
+        let (saved, call) = save_memory::ask(&self.models, purpose, &target.session, window, known).await?;
+        journal_line::model_call(&target.event_id, &target.session, purpose, &call, began.elapsed(), "answered");
+        daily_cost::add(&self.store, self.daily_cost, call.usage.cost).await;
+        Ok((saved?, call))
+    }
+}
+
 /// Renews the visibility of a received message for as long as it is polled.
 async fn keep_out_of_sight(queue: &dyn Queue, receipt: &Receipt) -> Infallible {
     loop {
@@ -154,7 +187,7 @@ fn backoff(failures: u32) -> Duration {
 fn retry_after(failures: u32, error: &JobError) -> Duration {
     let asked = match error {
         JobError::Model(error) => error.retry_after().unwrap_or_default(),
-        JobError::Answer(_) | JobError::Store(_) => Duration::ZERO,
+        JobError::Answer(_) | JobError::Store(_) | JobError::DailyLimit => Duration::ZERO,
     };
     backoff(failures).max(asked.min(LONGEST_RETRY))
 }
@@ -163,6 +196,12 @@ fn retry_after(failures: u32, error: &JobError) -> Duration {
 fn postponed(receive: &Receive<'_>, error: &JobError) -> JobOutcome {
     log_failure(receive, error, receive.count);
     JobOutcome::Retry { after: backoff(receive.count) }
+}
+
+/// The job sleeps until the day is over; over noon it is looked at once more.
+fn tomorrow(receive: &Receive<'_>, now: Millis) -> JobOutcome {
+    log_failure(receive, &JobError::DailyLimit, receive.count);
+    JobOutcome::Retry { after: daily_cost::left_of_day(now).min(LONGEST_SLEEP) }
 }
 
 /// The one line of a job that has come to its end.

@@ -14,7 +14,9 @@ use turnlock_store::reviews::{ReviewClaim, Reviewed};
 
 use super::save_memory;
 use super::windows::{self, Window};
-use super::{CLAIM_LEASE, JobError, JobOutcome, Jobs, MAX_FAILURES, Receive, log, log_failure, postponed, retry_after};
+use super::{
+    CLAIM_LEASE, JobError, JobOutcome, Jobs, MAX_FAILURES, Receive, log, log_failure, postponed, retry_after, tomorrow,
+};
 
 /// How many messages before the turn that owed the review are looked at too.
 const LOOK_BACK: u64 = 20;
@@ -23,10 +25,10 @@ const MAX_TURNS: i32 = 64;
 /// How many known facts the model is shown.
 const KNOWN_FACTS: usize = 100;
 
-/// What is looked at, with the evidence for what is found.
+/// What is looked at, and the turns that it is of.
 struct Seen {
     window: Window,
-    evidence: Evidence,
+    turns: Vec<StoredTurn>,
 }
 
 impl Jobs {
@@ -52,7 +54,7 @@ impl Jobs {
             return Ok(JobOutcome::Superseded);
         }
         let facts = match self.look(target).await? {
-            Some(seen) => self.find(target, &seen).await?,
+            Some(seen) => self.find(receive, target, &seen).await?,
             None => Vec::new(),
         };
         Ok(match self.store.finish_review(&receive.id, &receive.worker, &target.scope, &facts).await? {
@@ -66,22 +68,23 @@ impl Jobs {
         let from = target.from.saturating_sub(LOOK_BACK);
         let turns = self.store.oldest_turns(&target.session, target.generation, from, MAX_TURNS).await?;
         let turns: Vec<StoredTurn> = turns.into_iter().take_while(|turn| turn.first <= target.from).collect();
-        let size = save_memory::window_size(self.model.as_ref());
-        let lines = newest(&turns, size);
-        let Some(window) = windows::windows(lines, size).into_iter().next() else { return Ok(None) };
-        let range = window.range();
-        let events =
-            turns.iter().filter(|turn| range.contains(&turn.first)).map(|turn| turn.event_id.clone()).collect();
-        let (session, now) = (target.session.clone(), self.store.clock().now_ms());
-        let evidence = Evidence::new(session, target.generation, range, events, self.model.name(), now);
-        // A window has a line, so there is evidence.
-        Ok(evidence.ok().map(|evidence| Seen { window, evidence }))
+        let size = save_memory::window_size(&self.models);
+        let window = windows::windows(newest(&turns, size), size).into_iter().next();
+        Ok(window.map(|window| Seen { window, turns }))
     }
 
-    async fn find(&self, target: &JobTarget, seen: &Seen) -> Result<Vec<Fact>, JobError> {
+    async fn find(&self, receive: &Receive<'_>, target: &JobTarget, seen: &Seen) -> Result<Vec<Fact>, JobError> {
         let known = self.store.facts(&target.scope, KNOWN_FACTS).await?;
-        let saved = save_memory::ask(&self.model, Purpose::ReviewMemory, &target.session, &seen.window, &known).await?;
-        let mut facts = save_memory::facts(&saved.facts, &seen.evidence);
+        let (saved, call) = self.ask(receive, Purpose::ReviewMemory, &seen.window, &known).await?;
+        let range = seen.window.range();
+        let events =
+            seen.turns.iter().filter(|turn| range.contains(&turn.first)).map(|turn| turn.event_id.clone()).collect();
+        let (session, now) = (target.session.clone(), self.store.clock().now_ms());
+        // A window has a line, so there is evidence.
+        let Ok(evidence) = Evidence::new(session, target.generation, range, events, call.model, now) else {
+            return Ok(Vec::new());
+        };
+        let mut facts = save_memory::facts(&saved.facts, &evidence);
         facts.truncate(MAX_FACTS);
         Ok(facts)
     }
@@ -89,11 +92,14 @@ impl Jobs {
     /// Counts a failure in the claim, which it ends. What the store is to blame for is not counted, nor is a receive that
     /// found another worker at it.
     async fn review_failed(&self, receive: &Receive<'_>, error: &JobError) -> JobOutcome {
-        if let JobError::Store(StoreError::Unavailable { .. }) = error {
+        if let JobError::Store(StoreError::Unavailable { .. }) | JobError::DailyLimit = error {
             if let Err(error) = self.store.release_review(&receive.id, &receive.worker).await {
                 tracing::debug!(job = receive.id, %error, "a review's claim ends by its lease");
             }
-            return postponed(receive, error);
+            return match error {
+                JobError::DailyLimit => tomorrow(receive, self.store.clock().now_ms()),
+                error => postponed(receive, error),
+            };
         }
         match self.store.fail_review(&receive.id, &receive.worker).await {
             Ok(Some(failures)) => {

@@ -4,20 +4,18 @@
 //! [`InvalidAnswer`], and nothing of it is kept. Text of thinking tags is taken out of what is kept, unless somebody said
 //! it word for word: people who ask about such tags are remembered too.
 
-use std::sync::Arc;
-
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::time::timeout;
 use turnlock_domain::message::Message;
 use turnlock_domain::session::SessionKey;
 use turnlock_domain::text::{clean, cut, is_blank};
 use turnlock_domain::thinking::strip;
-use turnlock_models::{Answer, Model, ModelError, ModelRequest, Purpose, ToolSpec, answer};
+use turnlock_domain::turn::ModelCall;
+use turnlock_models::{Answer, ModelError, ModelRequest, Purpose, Router, ToolSpec};
 use turnlock_store::memory::{Evidence, Fact, MAX_FACT_CHARS, MAX_FACTS};
 
+use super::MODEL_TIMEOUT;
 use super::windows::{Window, split};
-use super::{JobError, MODEL_TIMEOUT};
 
 /// Its name.
 const NAME: &str = "save_memory";
@@ -70,38 +68,37 @@ struct FactInput {
     text: String,
 }
 
-/// How many characters of a transcript this model is shown at once: at most a quarter to a half of its context, at one
-/// character a token in the worst case.
-pub(super) fn window_size(model: &dyn Model) -> usize {
-    let tokens = model.capabilities().context_tokens.and_then(|tokens| usize::try_from(tokens).ok());
+/// How many characters of a transcript a model is shown at once, whichever it is that answers: at most a quarter to a half
+/// of the smallest context, at one character a token in the worst case.
+pub(super) fn window_size(models: &Router) -> usize {
+    let tokens = models.smallest_context().and_then(|tokens| usize::try_from(tokens).ok());
     tokens.map_or(WINDOW_MAX, |tokens| (tokens / 2).clamp(WINDOW_MIN, WINDOW_MAX))
 }
 
-/// Shows the model a window and takes what it wants to keep.
+/// Shows a model a window and takes what it wants to keep; and the call, which costs whatever its answer is good for, and
+/// names who said so.
 pub(super) async fn ask(
-    model: &Arc<dyn Model>,
+    models: &Router,
     purpose: Purpose,
     session: &SessionKey,
     window: &Window,
     known: &[Fact],
-) -> Result<Saved, JobError> {
-    let request = request(model.as_ref(), purpose, session, window, known);
-    let Ok(answered) = timeout(MODEL_TIMEOUT, answer(model.as_ref(), &request)).await else {
-        return Err(ModelError::Timeout.into());
-    };
-    let saved = read(&answered?, model.capabilities().starts_in_reasoning)?;
-    let saved = visible(saved, window);
-    if purpose == Purpose::Consolidate && is_blank(&saved.summary) {
-        return Err(InvalidAnswer::NoSummary.into());
-    }
-    Ok(saved)
+) -> Result<(Result<Saved, InvalidAnswer>, ModelCall), ModelError> {
+    let request = request(models, purpose, session, window, known);
+    let (answer, route) = models.answer(&request, MODEL_TIMEOUT).await?;
+    let saved = read(&answer, route.model.capabilities().starts_in_reasoning).map(|saved| visible(saved, window));
+    let saved = saved.and_then(|saved| {
+        let lacks_summary = purpose == Purpose::Consolidate && is_blank(&saved.summary);
+        if lacks_summary { Err(InvalidAnswer::NoSummary) } else { Ok(saved) }
+    });
+    Ok((saved, route.call(answer.usage)))
 }
 
-fn request(model: &dyn Model, purpose: Purpose, session: &SessionKey, window: &Window, known: &[Fact]) -> ModelRequest {
+fn request(models: &Router, purpose: Purpose, session: &SessionKey, window: &Window, known: &[Fact]) -> ModelRequest {
     let range = window.range();
     let (first, last) = (range.start, range.end.saturating_sub(1));
     let mut question = String::new();
-    let known = known_lines(known, KNOWN_MAX.min(window_size(model) / 6));
+    let known = known_lines(known, KNOWN_MAX.min(window_size(models) / 6));
     if !known.is_empty() {
         question = format!("Known already:\n{known}\n\n");
     }

@@ -3,7 +3,8 @@
 //! the final carries everything.
 //!
 //! At most one of any kind leaves an interval, with the newest text. On chats the first waits a moment: a turn that is over
-//! by then sends its final and nothing else.
+//! by then sends its final and nothing else. A piece of a stream costs what it is long: the whole text is put together when
+//! a frame is due, and what looks like a secret is taken out then.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,11 +13,14 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 use turnlock_domain::event::{Channel, InboundEvent, MessageKind, OutboundEvent, Revision};
+use turnlock_domain::secrets::mask_unfinished;
+use turnlock_domain::thinking::ThinkingFilter;
 use turnlock_queue::Queue;
 
 use super::response::MAX_REPLY;
 use crate::send;
 use crate::settings::AgentSettings;
+use crate::words::Language;
 
 /// How long a frame's send may take.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -33,6 +37,7 @@ pub(super) struct Frames<'a> {
     interval: Duration,
     /// Whether the channel shows text as it is written.
     streams: bool,
+    language: Language,
     state: Mutex<State>,
     /// Something has changed in `state`.
     changed: Notify,
@@ -40,10 +45,16 @@ pub(super) struct Frames<'a> {
 
 struct State {
     sequence: u32,
-    /// The newest text that has not been sent.
-    waiting: Option<String>,
+    /// The text of the answer that is being written.
+    filter: ThinkingFilter,
+    /// Whether it has grown since a frame was made of it.
+    has_grown: bool,
+    /// What the answer before it came to, if that was not sent: shown until there is something newer.
+    earlier: Option<String>,
     /// The text that was sent last.
     sent: String,
+    /// Whether a frame has shown something of the answer that is being written.
+    is_shown: bool,
     /// Before this nothing may be sent.
     next: Instant,
     /// When the next sign of work is due; none once there is text.
@@ -70,10 +81,14 @@ impl<'a> Frames<'a> {
             fence,
             interval: settings.limits.frame_interval,
             streams: settings.streams(event.channel, &event.account),
+            language: settings.language,
             state: Mutex::new(State {
                 sequence: 0,
-                waiting: None,
+                filter: ThinkingFilter::new(false),
+                has_grown: false,
+                earlier: None,
                 sent: String::new(),
+                is_shown: false,
                 next: first,
                 next_typing: types.then_some(first),
             }),
@@ -81,16 +96,57 @@ impl<'a> Frames<'a> {
         }
     }
 
-    /// Takes `visible` as what is to be shown next.
-    pub(super) fn show(&self, visible: &str) {
-        // What is longer than a reply may be shows at its end, cut.
-        if !self.streams || visible.trim().is_empty() || visible.len() > MAX_REPLY {
+    /// An answer begins; `starts_in_reasoning` as for [`ThinkingFilter::new`].
+    pub(super) fn begin(&self, starts_in_reasoning: bool) {
+        let mut state = self.state();
+        if state.has_grown {
+            state.earlier = text_of(&state.filter);
+        }
+        state.restart(starts_in_reasoning);
+    }
+
+    /// Takes the next piece of the answer's text.
+    pub(super) fn show(&self, piece: &str) {
+        if !self.streams {
             return;
         }
         let mut state = self.state();
-        if state.sent != visible {
-            state.waiting = Some(visible.to_owned());
+        state.filter.push(piece);
+        if !state.has_grown && !state.filter.visible().is_empty() {
+            state.has_grown = true;
             self.changed.notify_one();
+        }
+    }
+
+    /// Whether a frame has shown something of the answer that is being written.
+    pub(super) fn is_shown(&self) -> bool {
+        self.state().is_shown
+    }
+
+    /// Takes the answer back if nobody has seen any of it; else it stays, and this is true.
+    pub(super) fn withdraw(&self) -> bool {
+        let mut state = self.state();
+        if !state.is_shown {
+            state.restart(false);
+        }
+        state.is_shown
+    }
+
+    /// Sends the text once more when that is due, with the mark that it is not whole and goes on.
+    pub(super) async fn interrupted(&self) {
+        let next = {
+            let mut state = self.state();
+            state.has_grown = false;
+            state.next
+        };
+        sleep_until(next).await;
+        let text = {
+            let mut state = self.state();
+            state.is_shown = true;
+            text_of(&state.filter).map(|text| format!("{}\n\n{}", text.trim_end(), self.language.interrupted()))
+        };
+        if let Some(text) = text {
+            self.send(MessageKind::Streaming, text).await;
         }
     }
 
@@ -107,7 +163,9 @@ impl<'a> Frames<'a> {
     async fn sending(&self) -> Infallible {
         loop {
             self.due().await;
-            self.send().await;
+            if let Some((kind, text)) = self.take() {
+                self.send(kind, text).await;
+            }
         }
     }
 
@@ -116,7 +174,7 @@ impl<'a> Frames<'a> {
         loop {
             let at = {
                 let state = self.state();
-                if state.waiting.is_some() { Some(state.next) } else { state.next_typing.map(|at| at.max(state.next)) }
+                if state.waits() { Some(state.next) } else { state.next_typing.map(|at| at.max(state.next)) }
             };
             match at {
                 Some(at) => tokio::select! { biased;
@@ -128,24 +186,29 @@ impl<'a> Frames<'a> {
         }
     }
 
-    async fn send(&self) {
-        let (kind, text, sequence) = {
+    /// What is due: the newest text, or, as long as there is none, a sign of work. Nothing if the text would show what is
+    /// shown already.
+    fn take(&self) -> Option<(MessageKind, String)> {
+        let mut state = self.state();
+        if !state.waits() {
+            state.next_typing = Some(Instant::now() + TYPING);
+            return Some((MessageKind::Progress, String::new()));
+        }
+        let earlier = state.earlier.take();
+        let text = if std::mem::take(&mut state.has_grown) { text_of(&state.filter) } else { earlier };
+        let text = text.filter(|text| *text != state.sent)?;
+        state.is_shown |= !state.filter.visible().is_empty();
+        state.sent.clone_from(&text);
+        state.next_typing = None;
+        Some((MessageKind::Streaming, text))
+    }
+
+    async fn send(&self, kind: MessageKind, text: String) {
+        let sequence = {
             let mut state = self.state();
             state.sequence += 1;
-            let now = Instant::now();
-            state.next = now + self.interval;
-            let (kind, text) = match state.waiting.take() {
-                Some(text) => {
-                    state.sent.clone_from(&text);
-                    state.next_typing = None;
-                    (MessageKind::Streaming, text)
-                }
-                None => {
-                    state.next_typing = Some(now + TYPING);
-                    (MessageKind::Progress, String::new())
-                }
-            };
-            (kind, text, state.sequence)
+            state.next = Instant::now() + self.interval;
+            state.sequence
         };
         let suffix = format!("frame.{}.{sequence}", self.fence);
         let mut frame = OutboundEvent::answering(self.event, &suffix, kind, text);
@@ -163,6 +226,26 @@ impl<'a> Frames<'a> {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl State {
+    /// Whether there is a text that was not sent.
+    fn waits(&self) -> bool {
+        self.has_grown || self.earlier.is_some()
+    }
+
+    fn restart(&mut self, starts_in_reasoning: bool) {
+        self.filter = ThinkingFilter::new(starts_in_reasoning);
+        (self.has_grown, self.is_shown) = (false, false);
+    }
+}
+
+/// What a frame shows of an answer: nothing of what is blank, nor of what is longer than a reply may be, which shows at its
+/// end, cut.
+fn text_of(filter: &ThinkingFilter) -> Option<String> {
+    let visible = filter.visible();
+    let text = (visible.len() <= MAX_REPLY).then(|| mask_unfinished(visible))?;
+    (!text.trim().is_empty()).then(|| text.into_owned())
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use turnlock_domain::message::Message;
 use turnlock_domain::session::SessionKey;
 use turnlock_domain::turn::{Job, JobTarget, Outcome, Usage};
 use turnlock_embedded::EmbeddedDynamoDb;
-use turnlock_models::{RecordedRequest, ScriptLine, Scripted, Wire};
+use turnlock_models::{RecordedRequest, Router, ScriptLine, Scripted, Wire};
 use turnlock_queue::local::{LocalQueue, LocalQueues, Location, QueueSettings};
 use turnlock_queue::pool::{WorkerPool, handler};
 use turnlock_queue::{Queue, Record};
@@ -69,7 +69,8 @@ impl Bench {
         let queues = LocalQueues::open(&Location::Memory, clock, settings).expect("queues");
         let model = Arc::new(model);
         let dead_letters = queues.queue("dead").expect("the dead letters");
-        let jobs = Jobs { store: store.clone(), model: model.clone(), dead_letters };
+        let models = Arc::new(Router::single(model.clone()));
+        let jobs = Jobs { store: store.clone(), models, dead_letters, daily_cost: None };
         Self { store, model, queues, jobs }
     }
 
