@@ -37,7 +37,8 @@ const LAYERS: &[Layer] = &[
     layer("turnlock-queue", &["clock", "domain"], &["queue"]),
     layer("turnlock-models", &["domain"], &["models"]),
     layer("turnlock-channels", &["clock", "domain"], &[]),
-    layer("turnlock-tools", &["domain", "store"], &["clock", "embedded"]),
+    // Itself, with all its features.
+    layer("turnlock-tools", &["domain", "store"], &["clock", "embedded", "tools"]),
     layer(
         "turnlock-app",
         &["channels", "clock", "config", "domain", "models", "queue", "store", "tools"],
@@ -48,7 +49,11 @@ const LAYERS: &[Layer] = &[
         &["app", "channels", "clock", "config", "domain", "models", "queue", "store", "tools"],
         &["embedded"],
     ),
-    layer("turnlock-lambda", &["app", "channels", "clock", "config", "domain", "models", "queue", "store"], &[]),
+    layer(
+        "turnlock-lambda",
+        &["app", "channels", "clock", "config", "domain", "models", "queue", "store", "tools"],
+        &[],
+    ),
     layer("turnlock-agent", FUNCTION, &[]),
     layer("turnlock-consolidate", FUNCTION, &[]),
     layer("turnlock-control", FUNCTION, &[]),
@@ -81,7 +86,14 @@ struct Held {
 const HELD: &[Held] = &[
     Held {
         name: "aws-sdk-*",
-        holders: &["turnlock-models", "turnlock-queue", "turnlock-store", "turnlock-lambda", "turnlock-bench"],
+        holders: &[
+            "turnlock-models",
+            "turnlock-queue",
+            "turnlock-store",
+            "turnlock-tools",
+            "turnlock-lambda",
+            "turnlock-bench",
+        ],
         test_holders: &["turnlock-embedded", "turnlock-replay", "turnlock-tests"],
         reason: "AWS is behind the store and the adapters; use cases know neither its types nor its errors",
     },
@@ -91,6 +103,7 @@ const HELD: &[Held] = &[
             "turnlock-models",
             "turnlock-queue",
             "turnlock-store",
+            "turnlock-tools",
             "turnlock-embedded",
             "turnlock-replay",
             "turnlock-bench",
@@ -114,14 +127,21 @@ const HELD: &[Held] = &[
     },
     Held {
         name: "reqwest",
-        holders: &["turnlock-models", "turnlock-channels", "turnlock-host", "turnlock", "turnlock-tests"],
+        holders: &[
+            "turnlock-models",
+            "turnlock-tools",
+            "turnlock-channels",
+            "turnlock-host",
+            "turnlock",
+            "turnlock-tests",
+        ],
         test_holders: &[],
-        reason: "what leaves this process goes through a model, a platform client or the operator's command",
+        reason: "what leaves this process goes through a model, a tool, a platform client or the operator's command",
     },
     Held {
         name: "axum",
         holders: &["turnlock", "turnlock-tests"],
-        test_holders: &["turnlock-models"],
+        test_holders: &["turnlock-models", "turnlock-tools"],
         reason: "handlers take and return values; only the one process listens",
     },
     Held {
