@@ -50,6 +50,7 @@ impl Counted {
             outbound: queue("outbound"),
             rate: Rate { rpm: 20, burst: 5 },
             queue_limit: 1000,
+            steered: [].into(),
             language: Language::English,
             clock: clock.clone(),
             depth: Depth::default(),

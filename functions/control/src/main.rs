@@ -10,7 +10,13 @@ use turnlock_lambda::Function;
 use turnlock_lambda::batch::{self, Batch};
 
 const FUNCTION: Function = Function {
-    settings: &[names::TABLE, names::CONTROL_QUEUE, names::OUTBOUND_QUEUE, names::DEAD_LETTER_QUEUE],
+    settings: &[
+        names::TABLE,
+        names::CONTROL_QUEUE,
+        names::INBOUND_QUEUE,
+        names::OUTBOUND_QUEUE,
+        names::DEAD_LETTER_QUEUE,
+    ],
     needs: &[],
     for_images: &[],
 };
@@ -23,6 +29,7 @@ fn main() -> ExitCode {
                 Ok(Control {
                     store: start.store()?,
                     control: start.queue(names::CONTROL_QUEUE)?,
+                    inbound: start.queue(names::INBOUND_QUEUE)?,
                     dead_letters: start.queue(names::DEAD_LETTER_QUEUE)?,
                     outbound: start.queue(names::OUTBOUND_QUEUE)?,
                     settings: Arc::new(AgentSettings::from_config(config)),

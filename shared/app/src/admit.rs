@@ -9,6 +9,9 @@
 //! for its depth, the event passes: both guard against excess, and neither may lose a message. A message of a chat that
 //! may have moved does not: without the table nobody knows where it belongs.
 //!
+//! Where a channel steers, a text goes to the control queue as well, once the inbound queue has it: the turn that runs may
+//! take it up. The copy is a convenience; what happens to it is not the event's business.
+//!
 //! At least once: a platform that got no answer delivers again; the queue swallows the second copy for five minutes, the
 //! event's marker for as long as it lives.
 
@@ -17,6 +20,7 @@ mod depth;
 mod entry;
 mod moved;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,12 +29,14 @@ use turnlock_channels::gateway::ApiMessage;
 use turnlock_clock::Clock;
 use turnlock_config::Allow;
 use turnlock_domain::envelope::{Command, Envelope};
-use turnlock_domain::event::{Channel, InboundEvent, MessageKind, OutboundEvent};
+use turnlock_domain::event::{Channel, ContentType, InboundEvent, MessageKind, OutboundEvent};
 use turnlock_domain::rate::Rate;
 use turnlock_domain::session::SessionKey;
+use turnlock_domain::text::is_blank;
 use turnlock_queue::{MAX_BYTES, Queue, SendError};
 use turnlock_store::admission::Admitted as Stored;
 use turnlock_store::buckets::Taken;
+use turnlock_store::steer::MAX_TEXT;
 use turnlock_store::{Store, StoreError};
 
 use crate::journal_line::{self, EventOutcome};
@@ -63,6 +69,8 @@ pub struct Admission {
     pub rate: Rate,
     /// How many events may wait.
     pub queue_limit: u64,
+    /// The channels whose messages reach the turn that runs.
+    pub steered: BTreeSet<Channel>,
     /// The language of notices.
     pub language: Language,
     /// The time.
@@ -328,7 +336,13 @@ impl Admission {
     /// first: a stop without it would end a turn for nothing.
     async fn send(&self, envelope: &Envelope) -> Result<(), SendError> {
         match envelope.command {
-            None => send::inbound(&*self.inbound, envelope).await,
+            None => {
+                send::inbound(&*self.inbound, envelope).await?;
+                if self.may_steer(envelope) {
+                    self.send_copy(envelope).await;
+                }
+                Ok(())
+            }
             // Ingress makes no unknown command; control hands it back until somebody knows it.
             Some(
                 Command::Stop
@@ -344,6 +358,26 @@ impl Admission {
                 send::inbound(&*self.inbound, envelope).await?;
                 send::control(&*self.control, envelope).await
             }
+        }
+    }
+
+    /// Whether the turn that runs may take the event up: a text of a person, and nothing but a text.
+    fn may_steer(&self, envelope: &Envelope) -> bool {
+        let event = &envelope.event;
+        let text = event.text();
+        self.steered.contains(&event.channel)
+            && !envelope.unattended
+            && !envelope.album
+            && event.content.iter().all(|block| block.kind == ContentType::Text)
+            && text.len() <= MAX_TEXT
+            && !is_blank(&text)
+    }
+
+    async fn send_copy(&self, envelope: &Envelope) {
+        let copy = Envelope { command: Some(Command::Steer), ..envelope.clone() };
+        if let Err(error) = send::control(&*self.control, &copy).await {
+            let event_id = &copy.event.event_id;
+            tracing::warn!(%event_id, %error, "event {event_id} waits for its own turn: its copy was not sent");
         }
     }
 

@@ -1,24 +1,32 @@
 //! Control: what must not wait behind queued messages. A stop is stored on the session head, where the running turn sees
-//! it before its next step and within 2 s of a stream; status and help are answered here alone. `/new` is only a stop
-//! with its time here: the reset is the queued copy's own turn, in its place (trace V10).
+//! it before its next step and within 2 s of a stream; a decision about a call is stored there, too; a turn that sleeps
+//! is woken by both, also where they are found stored already (trace V8). Status and help are answered here alone. `/new`
+//! is only a stop with its time here: the reset is the queued copy's own turn, in its place (trace V10). A text for the
+//! turn that runs is left on its head (trace V9); its own copy waits in the inbound queue, so nothing is said about it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use turnlock_channels::command;
 use turnlock_domain::commit::Draft;
 use turnlock_domain::envelope::{Command, Envelope};
-use turnlock_domain::event::{InboundEvent, MessageKind, OutboundEvent, TAP};
+use turnlock_domain::event::{InboundEvent, MessageKind, OutboundEvent, TAP, TAP_KEEPS_BUTTONS};
+use turnlock_domain::session::SessionKey;
 use turnlock_domain::time::Millis;
 use turnlock_domain::turn::{Outcome, Usage};
 use turnlock_queue::{Queue, Record};
+use turnlock_store::approvals::Verdict;
 use turnlock_store::sessions::Head;
+use turnlock_store::steer::{SteerText, Steered};
 use turnlock_store::{Store, StoreError};
 
-use crate::dead_letter;
+use crate::approvals::{code, pressed};
+use crate::decisions::{self, DecideError, Decisions};
 use crate::journal_line::{self, EventOutcome};
-use crate::send;
 use crate::settings::AgentSettings;
 use crate::turn::Handled;
+use crate::words::Doing;
+use crate::{dead_letter, send};
 
 /// The longest sleep of a control record that could not be handled. It comes again until the queue gives it up, which
 /// is minutes away: a table that is out for a moment costs no command.
@@ -27,17 +35,22 @@ const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
 /// How long a record is kept out of sight while it is worked on.
 const VISIBILITY: Duration = Duration::from_secs(30);
 
+/// The longest id of an approval that is looked for.
+const MAX_ID: usize = 64;
+
 /// The control function.
 pub struct Control {
     /// The table.
     pub store: Store,
     /// The queue that records come from: visibility.
     pub control: Arc<dyn Queue>,
+    /// Where the messages of turns sleep: they are woken.
+    pub inbound: Arc<dyn Queue>,
     /// Where a record goes that is no command.
     pub dead_letters: Arc<dyn Queue>,
     /// Answers.
     pub outbound: Arc<dyn Queue>,
-    /// Names and language.
+    /// Names, language, and who may decide.
     pub settings: Arc<AgentSettings>,
 }
 
@@ -68,20 +81,31 @@ impl Control {
         let language = self.settings.language;
         let answer = match command {
             Command::New => {
-                self.store.stop(&session, &envelope.position).await?;
+                self.stop(&session, envelope).await?;
                 return Ok(());
             }
-            Command::Stop => language.stopping(self.works(&self.store.stop(&session, &envelope.position).await?)),
+            Command::Steer => {
+                self.steer(&session, envelope).await?;
+                return Ok(());
+            }
+            Command::Stop => language.stopping(self.works(&self.stop(&session, envelope).await?)),
             Command::Status => {
                 let head = self.store.head(&session).await?.unwrap_or_default();
-                language.status(self.works(&head), head.message_count)
+                language.status(&self.doing(&head), head.message_count)
             }
             Command::Help => language.help(&self.settings.name),
-            // No card of ours waits for a button in this version.
-            Command::Tap => language.button_expired(),
-            Command::Approve | Command::Deny | Command::Steer | Command::Unknown => return Err(ControlError::Unknown),
+            Command::Tap => return self.pressed(envelope).await,
+            Command::Approve => self.typed(envelope, Verdict::Allow).await?,
+            Command::Deny => self.typed(envelope, Verdict::Deny).await?,
+            Command::Unknown => return Err(ControlError::Unknown),
         };
-        self.answer(envelope, answer).await
+        self.answer(envelope, Answer::of(answer)).await
+    }
+
+    async fn stop(&self, session: &SessionKey, envelope: &Envelope) -> Result<Head, StoreError> {
+        let head = self.store.stop(session, &envelope.position).await?;
+        decisions::wake(&*self.inbound, &head).await;
+        Ok(head)
     }
 
     /// Whether a turn of the session is unfinished.
@@ -90,17 +114,107 @@ impl Control {
         head.unfinished.is_some() || head.lease_until.is_some_and(|until| until > now)
     }
 
+    fn doing(&self, head: &Head) -> Doing {
+        match &head.ask {
+            Some(ask) if ask.decision.is_none() => Doing::Asking { code: code(&ask.id) },
+            Some(_) | None if self.works(head) => Doing::Working,
+            Some(_) | None => Doing::Nothing,
+        }
+    }
+
+    /// Leaves the text for the turn that runs. Where none does it is the text's own turn that answers it.
+    async fn steer(&self, session: &SessionKey, envelope: &Envelope) -> Result<(), StoreError> {
+        let Envelope { event, position, .. } = envelope;
+        let text = SteerText { position: position.clone(), event_id: event.event_id.clone(), text: event.text() };
+        let steered = self.store.steer(session, &text).await?;
+        let reached = steered == Steered::Added;
+        tracing::debug!(event_id = %event.event_id, reached, "event {} may steer the turn that runs", event.event_id);
+        Ok(())
+    }
+
+    fn decisions(&self) -> Decisions<'_> {
+        Decisions {
+            store: &self.store,
+            inbound: &*self.inbound,
+            outbound: &*self.outbound,
+            policy: &self.settings.policy,
+            language: self.settings.language,
+        }
+    }
+
+    /// A button was pressed. What it names is looked up; what is not there, or over, is answered once and never tried
+    /// again.
+    async fn pressed(&self, envelope: &Envelope) -> Result<(), ControlError> {
+        let (event, language) = (&envelope.event, self.settings.language);
+        let named = event.metadata.get(TAP).and_then(pressed);
+        let approval = match named {
+            Some((verdict, id)) if is_id(id) => self.store.approval(id).await?.map(|approval| (verdict, approval)),
+            Some(_) | None => None,
+        };
+        let Some((verdict, approval)) = approval else {
+            return self.answer(envelope, Answer::of(language.button_expired())).await;
+        };
+        let outcome = self.decisions().decide(&approval, verdict, &event.person()).await?;
+        let keeps_buttons = outcome == decisions::Outcome::NotTheirs;
+        let text = language.decided(verdict, &outcome);
+        self.answer(envelope, Answer { text, keeps_buttons }).await
+    }
+
+    /// A decision was typed, about what was asked in this session before that, or about what is called by its code.
+    async fn typed(&self, envelope: &Envelope, verdict: Verdict) -> Result<String, ControlError> {
+        let (event, language, decisions) = (&envelope.event, self.settings.language, self.decisions());
+        let who = event.person();
+        let head = self.store.head(&event.session_key()).await?.unwrap_or_default();
+        let text = event.text();
+        let named = command::argument(&text);
+        let here = head.ask.as_ref().filter(|ask| named.is_none_or(|it| code(&ask.id).eq_ignore_ascii_case(it)));
+        let approval = match (here, named) {
+            // Nobody decides about what they cannot have seen.
+            (Some(ask), None) if ask.asked_at >= Millis::from(event.timestamp) => {
+                return Ok(language.newer_request(&code(&ask.id)));
+            }
+            (Some(ask), _) => self.store.approval(&ask.id).await?,
+            (None, Some(named)) => decisions.called(named, &who).await?,
+            (None, None) => None,
+        };
+        let Some(approval) = approval else { return Ok(language.no_request()) };
+        Ok(language.decided(verdict, &decisions.decide(&approval, verdict, &who).await?))
+    }
+
     /// The marker first, then the answer: an event that is answered is settled.
-    async fn answer(&self, envelope: &Envelope, text: String) -> Result<(), ControlError> {
+    async fn answer(&self, envelope: &Envelope, answer: Answer) -> Result<(), ControlError> {
         let event = &envelope.event;
         let draft = settled(event, Outcome::Answered, self.store.clock().now_ms());
         self.store.put_marker(&draft).await?;
-        let notice = answering(event, MessageKind::Notice, text);
+        let mut notice = answering(event, MessageKind::Notice, answer.text);
+        if answer.keeps_buttons
+            && let Some(tap) = notice.metadata.get_mut(TAP)
+        {
+            tap[TAP_KEEPS_BUTTONS] = true.into();
+        }
         send::outbound(&*self.outbound, &notice).await?;
         let outcome = EventOutcome::Committed;
         journal_line::event(&event.event_id, Some(&draft.session), event.channel, outcome, "answered", 0);
         Ok(())
     }
+}
+
+/// What a command is answered with.
+struct Answer {
+    text: String,
+    /// Whether the pressed button is still good, for somebody else.
+    keeps_buttons: bool,
+}
+
+impl Answer {
+    fn of(text: String) -> Self {
+        Self { text, keeps_buttons: false }
+    }
+}
+
+/// Whether an approval can be called `id`: what comes back with a button may be anything.
+fn is_id(id: &str) -> bool {
+    (1..=MAX_ID).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 /// The answer to a command. Where a button was pressed it goes to whoever pressed it, so it says which one it was.
@@ -140,6 +254,8 @@ enum ControlError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Send(#[from] turnlock_queue::SendError),
+    #[error(transparent)]
+    Decide(#[from] DecideError),
     #[error("the command is a later version's")]
     Unknown,
 }

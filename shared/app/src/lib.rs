@@ -16,6 +16,7 @@
 //! | [`policy`] | which calls run, which are asked for, and who answers |
 //! | [`approvals`] | the card of a call that waits for a person |
 //! | [`pairing`] | a code that lets its first sender in |
+//! | `decisions` | a decision is stored, the turn woken, the card settled |
 //! | [`dead_letter`] | what a queue gave up: send what was committed, answer for what was not |
 //! | [`redrive`] | sends what was given up again |
 //! | [`api`] | the HTTP API: messages, events, streams, sessions |
@@ -31,6 +32,7 @@ pub mod dead_letter;
 pub mod deliver;
 pub mod ingress;
 pub mod jobs;
+mod decisions;
 pub mod journal_line;
 pub mod media;
 pub mod memory_text;

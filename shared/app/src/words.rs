@@ -4,6 +4,8 @@ use turnlock_domain::envelope::Command;
 use turnlock_domain::turn::Failure;
 use turnlock_store::approvals::{ApprovalState, Verdict};
 
+use crate::decisions;
+
 /// A language that the sentences exist in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Language {
@@ -118,6 +120,16 @@ impl Language {
             "That message is too large for me. Could you send a shorter one?",
             "Diese Nachricht ist zu groß für mich. Kannst du eine kürzere senden?",
             "这条消息太长了，能发一条短一些的吗？",
+        )
+    }
+
+    /// Behind what was written of an answer that broke off: the rest is on its way.
+    #[must_use]
+    pub fn interrupted(self) -> String {
+        self.pick(
+            "(I was interrupted here, and begin again in a moment.)",
+            "(Hier wurde ich unterbrochen; ich setze gleich neu an.)",
+            "（写到这里被打断了，马上重新回答。）",
         )
     }
 
@@ -263,11 +275,76 @@ impl Language {
                 "Niemand hat rechtzeitig entschieden, also habe ich es gelassen.",
                 "没有人及时决定，所以没有执行。",
             ),
-            (_, ApprovalState::Stopped | ApprovalState::Open | ApprovalState::Unknown) => self.pick(
-                "This is not asked for any more.",
-                "Danach wird nicht mehr gefragt.",
-                "这个请求已经结束。",
+            (_, ApprovalState::Stopped | ApprovalState::Open | ApprovalState::Unknown) => {
+                self.pick("This is not asked for any more.", "Danach wird nicht mehr gefragt.", "这个请求已经结束。")
+            }
+        }
+    }
+
+    /// What deciding about a call came to, for whoever decided.
+    #[must_use]
+    pub(crate) fn decided(self, verdict: Verdict, outcome: &decisions::Outcome) -> String {
+        match (self, outcome) {
+            (_, decisions::Outcome::Done) => match verdict {
+                Verdict::Allow => self.pick("Allowed. I go on.", "Erlaubt. Ich mache weiter.", "已批准，我继续。"),
+                Verdict::Deny => {
+                    self.pick("Denied. I will not do it.", "Abgelehnt. Ich lasse es.", "已拒绝，我不会执行。")
+                }
+            },
+            (Self::English, decisions::Outcome::Before { verdict: Verdict::Allow, by }) => {
+                format!("`{by}` has allowed this already.")
+            }
+            (Self::English, decisions::Outcome::Before { verdict: Verdict::Deny, by }) => {
+                format!("`{by}` has denied this already.")
+            }
+            (Self::German, decisions::Outcome::Before { verdict: Verdict::Allow, by }) => {
+                format!("`{by}` hat das schon erlaubt.")
+            }
+            (Self::German, decisions::Outcome::Before { verdict: Verdict::Deny, by }) => {
+                format!("`{by}` hat das schon abgelehnt.")
+            }
+            (Self::Chinese, decisions::Outcome::Before { verdict: Verdict::Allow, by }) => {
+                format!("`{by}` 已经批准了。")
+            }
+            (Self::Chinese, decisions::Outcome::Before { verdict: Verdict::Deny, by }) => {
+                format!("`{by}` 已经拒绝了。")
+            }
+            (_, decisions::Outcome::Over) => self.pick(
+                "This request has expired. Please ask me again if it is still wanted.",
+                "Diese Anfrage ist abgelaufen. Frag mich bitte noch einmal, wenn es noch gewünscht ist.",
+                "这个请求已失效。如果仍然需要，请再告诉我一次。",
             ),
+            (_, decisions::Outcome::NotTheirs) => self.pick(
+                "Only who asked for this, or an approver, can decide about it.",
+                "Darüber kann nur entscheiden, wer darum gebeten hat, oder ein Freigeber.",
+                "只有请求人或审批人可以决定。",
+            ),
+        }
+    }
+
+    /// Nothing waits for a decision, or nothing that is called so.
+    #[must_use]
+    pub fn no_request(self) -> String {
+        self.pick(
+            "There is no such request waiting for a decision.",
+            "Es wartet keine solche Anfrage auf eine Entscheidung.",
+            "没有等待决定的相应请求。",
+        )
+    }
+
+    /// What waits for a decision is newer than the command that did not name it.
+    #[must_use]
+    pub fn newer_request(self, code: &str) -> String {
+        match self {
+            Self::English => {
+                format!("There is a newer request than yours. Please name it: `/approve {code}` or `/deny {code}`.")
+            }
+            Self::German => {
+                format!(
+                    "Es gibt inzwischen eine neuere Anfrage. Nenn sie bitte: `/approve {code}` oder `/deny {code}`."
+                )
+            }
+            Self::Chinese => format!("有一个更新的请求，请注明：`/approve {code}` 或 `/deny {code}`。"),
         }
     }
 
@@ -286,14 +363,14 @@ impl Language {
     pub fn help(self, name: &str) -> String {
         match self {
             Self::English => format!(
-                "I am {name}. Just write to me.\n/new begins a new conversation\n/stop ends what I am doing and what waits for me\n/status says what I am doing"
+                "I am {name}. Just write to me.\n/new begins a new conversation\n/stop ends what I am doing and what waits for me\n/status says what I am doing\n/approve and /deny answer what I ask for"
             ),
             Self::German => format!(
-                "Ich bin {name}. Schreib mir einfach.\n/new beginnt ein neues Gespräch\n/stop beendet, was ich gerade tue und was noch auf mich wartet\n/status sagt, was ich gerade tue"
+                "Ich bin {name}. Schreib mir einfach.\n/new beginnt ein neues Gespräch\n/stop beendet, was ich gerade tue und was noch auf mich wartet\n/status sagt, was ich gerade tue\n/approve und /deny beantworten, worum ich bitte"
             ),
             Self::Chinese => {
                 format!(
-                    "我是 {name}，直接给我发消息即可。\n/new 开始新的对话\n/stop 停止当前任务和排队的消息\n/status 查看当前状态"
+                    "我是 {name}，直接给我发消息即可。\n/new 开始新的对话\n/stop 停止当前任务和排队的消息\n/status 查看当前状态\n/approve 和 /deny 回答我的请求"
                 )
             }
         }
@@ -337,35 +414,56 @@ impl Language {
     #[must_use]
     pub fn command_hint(self) -> String {
         self.pick(
-            "[new | stop | status | help | your message]",
-            "[new | stop | status | help | deine Nachricht]",
-            "[new | stop | status | help | 您的消息]",
+            "[new | stop | status | help | approve | deny | your message]",
+            "[new | stop | status | help | approve | deny | deine Nachricht]",
+            "[new | stop | status | help | approve | deny | 您的消息]",
         )
     }
 
     /// What a session is doing.
     #[must_use]
-    pub fn status(self, working: bool, messages: u64) -> String {
-        match self {
-            Self::English => format!(
-                "{} This conversation has {}.",
-                if working { "I am working on a message." } else { "I am waiting for your next message." },
-                plural(messages, "message")
+    pub fn status(self, doing: &Doing, messages: u64) -> String {
+        let doing = match doing {
+            Doing::Nothing => self.pick(
+                "I am waiting for your next message.",
+                "Ich warte auf deine nächste Nachricht.",
+                "我在等您的下一条消息。",
             ),
-            Self::German => format!(
-                "{} Dieses Gespräch hat {messages} Nachrichten.",
-                if working {
-                    "Ich arbeite gerade an einer Nachricht."
-                } else {
-                    "Ich warte auf deine nächste Nachricht."
+            Doing::Working => self.pick(
+                "I am working on a message.",
+                "Ich arbeite gerade an einer Nachricht.",
+                "我正在处理一条消息。",
+            ),
+            Doing::Asking { code } => match self {
+                Self::English => {
+                    format!("I am waiting for somebody to decide: `/approve {code}` or `/deny {code}`.")
                 }
-            ),
-            Self::Chinese => format!(
-                "{}本次对话共有 {messages} 条消息。",
-                if working { "我正在处理一条消息。" } else { "我在等您的下一条消息。" }
-            ),
+                Self::German => {
+                    format!("Ich warte auf eine Entscheidung: `/approve {code}` oder `/deny {code}`.")
+                }
+                Self::Chinese => format!("我在等待决定：`/approve {code}` 或 `/deny {code}`。"),
+            },
+        };
+        match self {
+            Self::English => format!("{doing} This conversation has {}.", plural(messages, "message")),
+            Self::German => format!("{doing} Dieses Gespräch hat {messages} Nachrichten."),
+            Self::Chinese => format!("{doing}本次对话共有 {messages} 条消息。"),
         }
     }
+}
+
+/// What a session is doing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Doing {
+    /// Nothing.
+    Nothing,
+    /// A turn runs, or waits to run.
+    Working,
+    /// A turn waits for a person to decide.
+    Asking {
+        /// What the person calls it by.
+        code: String,
+    },
 }
 
 fn plural(count: u64, word: &str) -> String {

@@ -109,6 +109,14 @@ impl From<Stored> for GatewayEvent {
     }
 }
 
+impl GatewayEvent {
+    /// Whether what it shows is a card that asks a person.
+    #[must_use]
+    pub fn asks(&self) -> bool {
+        self.frame.as_ref().is_some_and(|frame| frame.kind == MessageKind::ApprovalRequest)
+    }
+}
+
 impl Store {
     /// The event as API clients see it, strongly consistent; `None` as long as nothing was delivered.
     ///

@@ -11,6 +11,7 @@ use turnlock_domain::turn::Outcome;
 use turnlock_store::StoreError;
 use turnlock_store::admission::AdmissionState;
 use turnlock_store::gateway::GatewayEvent;
+use turnlock_store::sessions::Head;
 
 use super::{Api, Scope, not_found};
 use crate::turn::final_of;
@@ -22,8 +23,17 @@ pub(super) enum Progress {
     Queued,
     /// Its turn runs; the text so far, once there is some.
     Running(Option<String>),
+    /// Its turn waits for a person to decide about a call.
+    Asking {
+        /// The approval's id.
+        approval: String,
+        /// The card, once it is delivered.
+        card: Option<String>,
+    },
     /// It is over.
     Done(Ending),
+    /// Another event's turn took it up.
+    Merged(EventId),
 }
 
 /// What an event ended with.
@@ -55,6 +65,10 @@ impl Api {
         }
         if let Some(marker) = self.store.marker(id).await? {
             let session = marker.session().clone();
+            if let Outcome::Merged { into } = marker.outcome() {
+                let progress = Progress::Merged(into.clone());
+                return Ok(Some(EventView { event_id: id.clone(), session, progress }));
+            }
             // What control answered stands in no history: its text is there when delivery has written it.
             if *marker.outcome() == Outcome::Answered && self.store.admission(id).await?.is_some() {
                 return Ok(Some(EventView { event_id: id.clone(), session, progress: Progress::Running(None) }));
@@ -63,14 +77,23 @@ impl Api {
             return Ok(Some(EventView { event_id: id.clone(), session, progress }));
         }
         if let Some(event) = shown {
-            let text = event.frame.map(|frame| frame.text);
-            let progress = Progress::Running(text);
+            let progress = match event.frame {
+                Some(frame) if frame.kind == MessageKind::ApprovalRequest => {
+                    let head = self.store.head(&event.session).await?;
+                    asked(head.as_ref(), id).map_or(Progress::Running(None), |approval| Progress::Asking {
+                        approval,
+                        card: Some(frame.text),
+                    })
+                }
+                frame => Progress::Running(frame.map(|frame| frame.text)),
+            };
             return Ok(Some(EventView { event_id: id.clone(), session: event.session, progress }));
         }
         let Some(admission) = self.store.admission(id).await? else { return Ok(None) };
         let head = self.store.head(&admission.session).await?;
-        let running = head.is_some_and(|head| head.unfinished.as_ref() == Some(id));
+        let running = head.as_ref().is_some_and(|head| head.unfinished.as_ref() == Some(id));
         let progress = match (running, admission.state) {
+            (true, _) if let Some(approval) = asked(head.as_ref(), id) => Progress::Asking { approval, card: None },
             (true, _) => Progress::Running(None),
             (false, AdmissionState::Queued) => Progress::Queued,
             // Nobody was promised anything: it is on its way to the queue, or the queue did not take it.
@@ -93,6 +116,12 @@ impl Api {
     }
 }
 
+/// The id of the approval that the event's turn waits for.
+fn asked(head: Option<&Head>, id: &EventId) -> Option<String> {
+    let head = head.filter(|head| head.unfinished.as_ref() == Some(id))?;
+    head.ask.as_ref().filter(|ask| ask.decision.is_none()).map(|ask| ask.id.clone())
+}
+
 /// The event whose final delivery has written.
 pub(super) fn done(event: &GatewayEvent) -> Option<EventView> {
     let last = event.final_.clone()?;
@@ -103,7 +132,10 @@ pub(super) fn done(event: &GatewayEvent) -> Option<EventView> {
 impl EventView {
     /// Whether nothing more will come.
     pub(super) fn is_done(&self) -> bool {
-        matches!(self.progress, Progress::Done(_))
+        match self.progress {
+            Progress::Done(_) | Progress::Merged(_) => true,
+            Progress::Queued | Progress::Running(_) | Progress::Asking { .. } => false,
+        }
     }
 
     /// The event as an answer.
@@ -111,7 +143,12 @@ impl EventView {
         let (status, message) = match &self.progress {
             Progress::Queued => ("queued", None),
             Progress::Running(text) => ("running", text.as_ref().map(|text| message(text, MessageKind::Streaming))),
+            Progress::Asking { card, .. } => {
+                let card = card.as_ref().map(|card| message(card, MessageKind::ApprovalRequest));
+                ("waiting_for_approval", card)
+            }
             Progress::Done(ending) => ("done", Some(message(&ending.text, ending.kind))),
+            Progress::Merged(_) => ("done", None),
         };
         let mut body = Map::from_iter([
             ("event_id".to_owned(), json!(self.event_id)),
@@ -119,6 +156,11 @@ impl EventView {
             ("status".to_owned(), json!(status)),
         ]);
         body.extend(message.map(|message| ("message".to_owned(), message)));
+        match &self.progress {
+            Progress::Asking { approval, .. } => drop(body.insert("approval".to_owned(), json!(approval))),
+            Progress::Merged(into) => drop(body.insert("merged_into".to_owned(), json!(into))),
+            Progress::Queued | Progress::Running(_) | Progress::Done(_) => {}
+        }
         body.insert("links".to_owned(), self.links());
         Value::Object(body)
     }

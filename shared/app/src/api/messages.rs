@@ -70,7 +70,15 @@ impl Api {
                 // The whole state, once: an event may be over without a final of its own.
                 return self.event(id).await;
             }
-            if let Some(view) = self.store.gateway_event(id).await?.as_ref().and_then(done) {
+            let shown = self.store.gateway_event(id).await?;
+            if let Some(view) = shown.as_ref().and_then(done) {
+                return Ok(Some(view));
+            }
+            // A caller who would wait for a person is told so.
+            if shown.is_some_and(|event| event.asks())
+                && let Some(view) = self.event(id).await?
+                && matches!(view.progress, Progress::Asking { .. })
+            {
                 return Ok(Some(view));
             }
             sleep(pause.min(left)).await;

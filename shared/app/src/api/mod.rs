@@ -4,10 +4,13 @@
 //! | route | answers |
 //! |---|---|
 //! | `POST /v1/messages[?wait=20]` | 202 with the event's id and links; with `wait` (seconds, at most 25) 200 with the final if it comes in time. `Idempotency-Key`: the same key and body is the same event, another body is 409 |
-//! | `GET /v1/events/{id}` | the event: `queued`, `running` with the text so far, `done` with the final |
-//! | `GET /v1/events/{id}/stream` | the same as server-sent events `frame` and `final`; `Last-Event-ID` resumes |
+//! | `GET /v1/events/{id}` | the event: `queued`, `running` with the text so far, `waiting_for_approval` with what is asked and its id, `done` with the final, or with `merged_into`: the event whose turn took it up |
+//! | `GET /v1/events/{id}/stream` | the same as server-sent events `frame`, `approval`, and `final` or `merged`; `Last-Event-ID` resumes |
 //! | `GET /healthz` | 200, to whoever asks |
 //! | `GET /v1/sessions/{key}/messages[?limit=20][&before=n]` | the newest messages of the session's conversation |
+//! | `POST /v1/sessions/{key}/stop` | 202: what was sent to the session before this ends |
+//! | `GET /v1/approvals` | the calls that wait for a decision which the caller may make |
+//! | `POST /v1/approvals/{id}` with `{"decision": "allow"}` or `"deny"` | 200 once it is stored, and for the same again; 409 decided otherwise, 410 over, 403 not the caller's to decide |
 //!
 //! A caller is known by its bearer key and sees the events and sessions of its own account alone; what it may not see is
 //! answered as if it were not there. The operator, whom the host knows by other means, sees everything and writes as the
@@ -15,6 +18,7 @@
 //!
 //! Reading costs requests: a wait and a stream ask the table with growing pauses, and both end.
 
+mod approvals;
 mod events;
 mod messages;
 mod sessions;
@@ -39,6 +43,7 @@ use turnlock_store::{Store, StoreError};
 
 use crate::admit::{Admission, BUSY_RETRY, chain};
 use crate::ingress::{FreshIds, error, later, refuse};
+use crate::policy::Policy;
 
 pub use messages::MAX_WAIT;
 
@@ -54,6 +59,8 @@ pub struct Api {
     pub ids: Arc<FreshIds>,
     /// Who may call.
     pub access: Access,
+    /// Who may decide about calls that wait.
+    pub policy: Policy,
     /// How waits and streams ask for news.
     pub polling: Polling,
     /// How long a stream lasts before its client has to come back; `None` = until the final.
@@ -174,7 +181,8 @@ impl Api {
         open: bool,
     ) -> Self {
         let access = if open { Access::Open } else { Access::from_config(config) };
-        Self { store, admission, clock, ids, access, polling: Polling::default(), stream_limit: None }
+        let policy = Policy::from_config(config);
+        Self { store, admission, clock, ids, access, policy, polling: Polling::default(), stream_limit: None }
     }
 
     /// Answers a request of somebody who has to prove who they are, but for `GET /healthz`.
@@ -214,16 +222,28 @@ impl Api {
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
         let full = match segments[..] {
             ["v1", "messages"] => self.post_message(scope, &request).await,
-            ["v1", "events", _] | ["v1", "events", _, "stream"] | ["v1", "sessions", _, "messages"]
+            ["v1", "events", _]
+            | ["v1", "events", _, "stream"]
+            | ["v1", "sessions", _, "messages"]
+            | ["v1", "approvals"]
                 if request.method != Method::GET =>
             {
                 Ok(error(405, "method_not_allowed", "only GET is allowed here").with_header("allow", "GET"))
             }
-            ["v1", "events", key] | ["v1", "events", key, "stream"] | ["v1", "sessions", key, "messages"]
+            ["v1", "sessions", _, "stop"] | ["v1", "approvals", _] if request.method != Method::POST => {
+                Ok(error(405, "method_not_allowed", "only POST is allowed here").with_header("allow", "POST"))
+            }
+            ["v1", "events", key]
+            | ["v1", "events", key, "stream"]
+            | ["v1", "sessions", key, "messages" | "stop"]
+            | ["v1", "approvals", key]
                 if !(1..=MAX_KEY).contains(&key.len()) =>
             {
                 Ok(not_found())
             }
+            ["v1", "approvals"] => self.get_approvals(scope).await,
+            ["v1", "approvals", id] => self.post_approval(scope, id, &request).await,
+            ["v1", "sessions", key, "stop"] => self.post_stop(scope, &SessionKey::from_text(key)).await,
             ["v1", "events", id] => self.get_event(scope, &EventId::from_stored(id)).await,
             ["v1", "events", id, "stream"] => match self.stream(scope, &EventId::from_stored(id), &request).await {
                 Ok(Ok(stream)) => return ApiResponse::Events(stream),

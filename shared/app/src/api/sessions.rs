@@ -1,14 +1,17 @@
 //! `GET /v1/sessions/{key}/messages`: what was said in a session's present conversation, newest page first, oldest
-//! message of the page first. Reasoning is left out, whoever asks.
+//! message of the page first. Reasoning is left out, whoever asks. `POST /v1/sessions/{key}/stop` is what `/stop` is in a
+//! chat, for callers whose session it is and for approvers.
 
 use serde_json::{Value, json};
 use turnlock_channels::IngressResponse;
+use turnlock_domain::envelope::Position;
 use turnlock_domain::message::Block;
 use turnlock_domain::session::SessionKey;
 use turnlock_store::StoreError;
 use turnlock_store::history::StoredTurn;
 
 use super::{Api, Scope, not_found, number};
+use crate::decisions;
 
 /// The most messages of one page.
 const MAX_PAGE: u64 = 100;
@@ -49,6 +52,19 @@ impl Api {
                 "before": (first > 0).then_some(first),
             }),
         ))
+    }
+
+    /// Stops what was sent to the session before now. It is stored when this is answered.
+    pub(super) async fn post_stop(&self, scope: &Scope, session: &SessionKey) -> Result<IngressResponse, StoreError> {
+        let may_stop = scope.sees(session) || self.policy.is_approver(&scope.person());
+        // A session that never was is not made by a stop.
+        if !may_stop || self.store.head(session).await?.is_none() {
+            return Ok(not_found());
+        }
+        let position = Position::new(self.clock.now_ms(), &self.ids.next());
+        let head = self.store.stop(session, &position).await?;
+        decisions::wake(&*self.admission.inbound, &head).await;
+        Ok(IngressResponse::json(202, &json!({ "session": session, "running": head.unfinished.is_some() })))
     }
 
     /// The turns that hold the page, and some before it.

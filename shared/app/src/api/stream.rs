@@ -1,5 +1,6 @@
 //! `GET /v1/events/{id}/stream`: server-sent events (WHATWG HTML, "Server-sent events"). A `frame` carries the whole text
-//! so far, `final` the answer; then the stream ends. The id of each is its place in the turn's output, so a client that
+//! so far, `approval` a card that a person has to answer, `final` the answer, `merged` the event whose turn took this one
+//! up; then the stream ends. The id of each is its place in the turn's output, so a client that
 //! comes back with `Last-Event-ID` is shown only what is newer; one that has seen the final is told to stop (204).
 //!
 //! How it fails: when the table cannot be asked the stream ends, and the client comes back by itself.
@@ -9,12 +10,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 use turnlock_channels::{IngressRequest, IngressResponse};
 use turnlock_domain::event::{MessageKind, Revision};
 use turnlock_domain::ids::EventId;
 use turnlock_store::StoreError;
+use turnlock_store::gateway::GatewayEvent;
 
 use super::events::{Ending, EventView, Progress, done, message};
 use super::{Api, Scope, not_found};
@@ -64,6 +66,7 @@ impl Api {
             clock: self.clock.clone(),
             ids: std::sync::Arc::clone(&self.ids),
             access: self.access.clone(),
+            policy: self.policy.clone(),
             polling: self.polling,
             stream_limit: self.stream_limit,
         }
@@ -109,17 +112,33 @@ impl Feed {
         if let Some(EventView { progress: Progress::Done(ending), .. }) = shown.as_ref().and_then(done) {
             return Ok(Some(self.end(&ending)));
         }
+        let asks = shown.as_ref().is_some_and(GatewayEvent::asks);
         if let Some(frame) = shown.and_then(|event| event.frame).filter(|frame| self.seen < Some(frame.revision)) {
             self.seen = Some(frame.revision);
             let id = format!("{}.{}", frame.revision.fence, frame.revision.sequence);
-            return Ok(Some(event("frame", &id, &message(&frame.text, MessageKind::Streaming))));
+            if !asks {
+                return Ok(Some(event("frame", &id, &message(&frame.text, MessageKind::Streaming))));
+            }
+            // What is decided by now is not asked of anybody.
+            if let Some(EventView { progress: Progress::Asking { approval, .. }, .. }) =
+                self.api.event(&self.id).await?
+            {
+                let mut card = message(&frame.text, MessageKind::ApprovalRequest);
+                card["approval"] = json!(approval);
+                return Ok(Some(event("approval", &id, &card)));
+            }
         }
         if self.said_at.elapsed() < KEEP_ALIVE {
             return Ok(None);
         }
         // An event may be over without a final of its own: that is looked for as seldom as there is something to say.
-        if let Some(EventView { progress: Progress::Done(ending), .. }) = self.api.event(&self.id).await? {
-            return Ok(Some(self.end(&ending)));
+        match self.api.event(&self.id).await? {
+            Some(EventView { progress: Progress::Done(ending), .. }) => return Ok(Some(self.end(&ending))),
+            Some(EventView { progress: Progress::Merged(into), .. }) => {
+                self.ended = true;
+                return Ok(Some(event("merged", FINAL, &json!({ "merged_into": into }))));
+            }
+            Some(_) | None => {}
         }
         Ok(Some(Bytes::from_static(b": waiting\n\n")))
     }

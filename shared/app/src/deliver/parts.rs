@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 use turnlock_channels::SendError;
 use turnlock_channels::outbound::Part;
-use turnlock_domain::event::OutboundEvent;
+use turnlock_domain::event::{MessageKind, OutboundEvent, Revision};
 use turnlock_domain::session::SessionKey;
 use turnlock_domain::time::Millis;
 use turnlock_store::chats::ChatState;
@@ -28,6 +28,9 @@ pub(super) async fn deliver(
 ) -> Result<(), Stop> {
     if rules::is_frame(&event) && delivery.clock.now_ms().since(hold.record.sent_at) > slots::fresh_for(&event) {
         return Ok(());
+    }
+    if event.message_kind == MessageKind::ApprovalRequest && event.edits.is_none() {
+        leave_preview(delivery, &event).await?;
     }
     let (chat, key, is_frame) = (event.chat(), rules::ledger_key(&event), rules::is_frame(&event));
     let (state, ledger) = tokio::try_join!(delivery.store.chat(&chat), delivery.store.ledger(&key))?;
@@ -57,6 +60,24 @@ pub(super) async fn deliver(
     let state = state.unwrap_or_default();
     // Boxed, here and where a call's outcome is settled: together these futures are larger than a thread's stack likes.
     if is_frame { Box::pin(work.frame(ledger, state)).await } else { Box::pin(work.run(ledger, state)).await }
+}
+
+/// A card stands below the preview of its turn. What the turn says once somebody has decided is a new message, below the
+/// card, where it is seen; the preview stays as it is until then, and is taken away when that message stands.
+async fn leave_preview(delivery: &Delivery, card: &OutboundEvent) -> Result<(), Stop> {
+    let Some(turn) = &card.caused_by else { return Ok(()) };
+    let Some(ledger) = delivery.store.ledger(&turn.caused("final")).await? else { return Ok(()) };
+    let shown = |ledger: &Ledger, part: usize| ledger.parts()[part].message_id().is_some();
+    let parts: Vec<usize> = (0..ledger.parts().len()).filter(|part| shown(&ledger, *part)).collect();
+    if parts.is_empty() || ledger.revision().sequence == Revision::FINAL {
+        return Ok(());
+    }
+    let now = delivery.clock.now_ms();
+    let left = parts.into_iter().fold(ledger, |ledger, part| ledger.closed(part, now));
+    match delivery.store.write_ledger(left).await? {
+        // Whoever wrote meanwhile is late: the final finds what stands there.
+        LedgerWrite::Written(_) | LedgerWrite::Raced(_) => Ok(()),
+    }
 }
 
 /// The delivery of one event.

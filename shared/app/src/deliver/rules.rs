@@ -49,12 +49,13 @@ pub fn supersedes(later: &OutboundEvent, event: &OutboundEvent) -> bool {
 }
 
 /// Under which key an event's ledger stands: a turn's frames and its final have one, so that the preview's messages
-/// become the final.
+/// become the final; and so have an event and what replaces it.
 #[must_use]
 pub fn ledger_key(event: &OutboundEvent) -> String {
-    match &event.turn {
-        Some(turn) if is_frame(event) => turn.caused("final"),
-        Some(_) | None => event.event_id.clone(),
+    match (&event.edits, &event.turn) {
+        (Some(edited), _) => edited.clone(),
+        (None, Some(turn)) if is_frame(event) => turn.caused("final"),
+        (None, Some(_) | None) => event.event_id.clone(),
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use turnlock_domain::event::OutboundEvent;
+use turnlock_domain::event::{MessageKind, OutboundEvent, Revision};
+use turnlock_domain::ids::EventId;
 use turnlock_domain::session::SessionKey;
 use turnlock_domain::text::cut;
 use turnlock_store::gateway::{FinalPut, GatewayFinal, GatewayFrame};
@@ -34,6 +35,15 @@ pub(super) async fn put(store: &Store, event: &OutboundEvent, language: Language
     let text = fitting(&text, language).into_owned();
     let Some(cause) = &event.caused_by else { return Ok(Put::NoCause) };
     let (session, now) = (session(event), store.clock().now_ms());
+    if event.message_kind == MessageKind::ApprovalRequest {
+        // What became of a card is read where it was decided.
+        if event.edits.is_none() {
+            let revision = card_revision(store, cause).await?;
+            let card = GatewayFrame { revision, text, kind: event.message_kind };
+            store.put_frame(cause, &session, &card, now).await?;
+        }
+        return Ok(Put::Shown);
+    }
     if is_frame(event) || !event.is_final {
         let frame = GatewayFrame { revision: event.revision, text, kind: event.message_kind };
         // A frame that comes late is no loss: what stands there says more.
@@ -45,6 +55,13 @@ pub(super) async fn put(store: &Store, event: &OutboundEvent, language: Language
         FinalPut::Written | FinalPut::AlreadyThere => Put::Shown,
         FinalPut::Different(_) => Put::Different,
     })
+}
+
+/// A card's place: behind the frames of the turn that parked, and before those of the lock under which it goes on.
+async fn card_revision(store: &Store, cause: &EventId) -> Result<Revision, StoreError> {
+    let frame = store.gateway_event(cause).await?.and_then(|event| event.frame);
+    let fence = frame.map_or(0, |frame| frame.revision.fence);
+    Ok(Revision { fence, sequence: Revision::FINAL - 1 })
 }
 
 /// The session that the event's turn belongs to: a thread is its own, as on the way in.

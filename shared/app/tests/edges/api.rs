@@ -17,6 +17,7 @@ use turnlock_domain::commit::Draft;
 use turnlock_domain::event::{MessageKind, OutboundEvent, Revision};
 use turnlock_domain::ids::EventId;
 use turnlock_domain::message::{Block, Message, Reasoning, Role};
+use turnlock_app::policy::Policy;
 use turnlock_domain::rate::Rate;
 use turnlock_domain::session::SessionKey;
 use turnlock_domain::turn::{Outcome, Owed, Usage};
@@ -36,6 +37,7 @@ fn api(kit: &Kit) -> Api {
         clock: kit.clock.clone(),
         ids: Arc::new(FreshIds::new(kit.clock.clone(), 1)),
         access: Access::Keys(vec![caller("ops"), caller("main")]),
+        policy: Policy::default(),
         polling: Polling::default(),
         stream_limit: None,
     }

@@ -77,6 +77,7 @@ impl Kit {
             outbound: self.outbound.clone(),
             rate,
             queue_limit,
+            steered: [Channel::Telegram].into(),
             language: Language::English,
             clock: self.clock.clone(),
             depth: Depth::default(),
@@ -88,6 +89,7 @@ impl Kit {
         Control {
             store: store.clone(),
             control: self.control.clone(),
+            inbound: self.inbound.clone(),
             dead_letters: self.inbound.clone(),
             outbound: self.outbound.clone(),
             settings: settings(),
