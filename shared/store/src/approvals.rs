@@ -160,6 +160,18 @@ pub struct Sleeper<'a> {
     pub receives: u32,
 }
 
+impl<'a> Sleeper<'a> {
+    /// This receive, unless the head knows a later one: a worker that was late must not take its place, for the message
+    /// is woken by the last receipt alone.
+    #[must_use]
+    pub fn or_later(self, head: &'a Head) -> Self {
+        match head.receipt.as_deref() {
+            Some(receipt) if head.receipt_receives > self.receives => Self { receipt, receives: head.receipt_receives },
+            _ => self,
+        }
+    }
+}
+
 /// What going to sleep came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Slept {
@@ -242,8 +254,8 @@ impl Store {
         }
     }
 
-    /// Releases the lock of a turn that still waits for the decision `id`. That is no attempt. A receipt that is older
-    /// than the one on the head must not take its place: `sleeper` is the newest that the caller knows.
+    /// Releases the lock of a turn that still waits for the decision `id`. That is no attempt. As with [`Store::park`],
+    /// `sleeper` is the latest receive that the caller knows: [`Sleeper::or_later`].
     ///
     /// # Errors
     /// [`StoreError`]; the lock then ends with its lease.
@@ -271,11 +283,11 @@ impl Store {
             Conditional::Met(_) => Ok(Slept::Asleep),
             Conditional::Failed(item) => {
                 let head: Head = from_item("session head", item.unwrap_or_default())?;
-                let waits = head.owner.is_none() && head.fence == lock.fence && head.waits_for(id);
+                let released = head.owner.is_none() && head.fence == lock.fence;
                 Ok(match head.is_held(lock) {
                     true => Slept::Awake,
-                    // Our own sending whose answer was lost.
-                    false if waits => Slept::Asleep,
+                    // Our own sending whose answer was lost; somebody may have decided since.
+                    false if released => Slept::Asleep,
                     false => Slept::LockLost,
                 })
             }
@@ -379,7 +391,7 @@ impl Store {
     /// Uses the decision that `ask` has, once: the journal says that the call was started, or what it is refused with.
     ///
     /// # Errors
-    /// [`StoreError`]; it may be used again by the same holder of the lock.
+    /// [`StoreError`]; whether it was used is then known from the journal.
     pub async fn use_decision(
         &self,
         lock: &Lock,
@@ -450,6 +462,17 @@ impl Store {
             .expression_attribute_values(":pk", s(keys::APPROVALS))
             .expression_attribute_values(":now", s(format!("{:011x}~", now.0.max(0))))
             .expression_attribute_values(":open", s(ApprovalState::Open.as_str()));
+        let items = self.query_pages(request, limit).await?;
+        items.into_iter().map(|item| from_item("approval", item)).collect()
+    }
+
+    /// At most `limit` approvals, whatever became of them: for the replay's output.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn approvals(&self, limit: usize) -> Result<Vec<Approval>, StoreError> {
+        let request =
+            self.query().key_condition_expression("pk = :pk").expression_attribute_values(":pk", s(keys::APPROVALS));
         let items = self.query_pages(request, limit).await?;
         items.into_iter().map(|item| from_item("approval", item)).collect()
     }

@@ -22,8 +22,12 @@ use crate::sessions::{Head, Lock, put, update};
 use crate::steer::SteerText;
 use crate::{MARKER_LIFETIME, Store, keys};
 
-/// The most journal items that are read: 40 steps with a handful of results each.
-const MAX_ITEMS: usize = 1000;
+/// The most steps of a turn.
+pub const MAX_STEPS: u32 = 40;
+/// The most calls of a step that are made: what a step asks for beyond them is refused and has no slot.
+pub const MAX_CALLS: u32 = 16;
+/// The most journal items of a turn: each step, and of each call its result and that it was started.
+const MAX_ITEMS: usize = (MAX_STEPS * (1 + 2 * MAX_CALLS)) as usize;
 
 /// What the model said in one step: its blocks, tool uses among them.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -42,6 +46,9 @@ pub struct Step {
     /// deploy with other rules none is started a second time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asks: Vec<u32>,
+    /// The calls that may not run at all, by their index: decided when the step was made, too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub denied: Vec<u32>,
     /// The texts that were used before this step, in order: what came after the results of the step before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steered: Vec<SteerText>,

@@ -68,6 +68,9 @@ pub struct Head {
     pub receipt: Option<String>,
     /// The number of the receive that `receipt` is of.
     pub receipt_receives: u32,
+    /// What the last one that handed the turn back knows of its step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unstarted: Option<Unstarted>,
     /// The texts for the turn that runs, as JSON: [`Head::texts_for`].
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub steer: BTreeSet<String>,
@@ -108,7 +111,31 @@ pub struct Head {
     pub claim_failed_count: Option<u64>,
 }
 
+/// How far a step was when its turn was handed back in the middle of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unstarted {
+    /// The fence under which it was handed back: only whoever comes right after it may go by this, for that one may have
+    /// started what is said here to be unstarted.
+    pub fence: u64,
+    /// From this call of the last step on, none was started.
+    pub call: u32,
+}
+
 impl Head {
+    /// The call of the last step from which on none was started, as the holder of `lock` may believe it.
+    #[must_use]
+    pub fn unstarted_for(&self, lock: &Lock) -> Option<u32> {
+        let known = self.unstarted.filter(|unstarted| unstarted.fence.checked_add(1) == Some(lock.fence))?;
+        (self.unfinished.as_ref() == Some(&lock.event)).then_some(known.call)
+    }
+
+    /// What the turn of the lock's event waits for, or has a decision on. A dead letter's turn has none of the turn that
+    /// it overtakes.
+    #[must_use]
+    pub fn ask_of(&self, lock: &Lock) -> Option<&Ask> {
+        self.ask.as_ref().filter(|_| self.unfinished.as_ref() == Some(&lock.event))
+    }
+
     /// Receives of `event` that are accounted for.
     #[must_use]
     pub fn noted(&self, event: &EventId) -> u32 {
@@ -208,6 +235,8 @@ pub struct Release {
     pub reset_attempts: bool,
     /// How many receives of the event are accounted for now; `None` leaves what is noted.
     pub receives: Option<u32>,
+    /// The call of the journal's last step from which on none was started: the next one may start them.
+    pub unstarted: Option<u32>,
 }
 
 /// What else changes on the head when a turn is committed.
@@ -223,7 +252,7 @@ pub struct HeadChange {
     pub keep_unfinished: bool,
     /// The texts for a running turn that end with this commit: its own and those it used, as the head has them.
     pub steer_done: Vec<String>,
-    /// What becomes of the approval that the turn waited for.
+    /// What becomes of the approval that the turn waits for: nobody has decided, else the commit is refused.
     pub ask_ended: Option<(String, ApprovalState)>,
 }
 
@@ -234,7 +263,7 @@ pub enum CommitRefused {
     AlreadyCommitted(Box<Marker>),
     /// A stop reaches the event: what there is may be committed with the mark.
     Stopped,
-    /// Somebody decided before the expiry was committed: the turn goes on (trace V7).
+    /// Somebody decided before the end of the approval was committed: the turn is looked at again (trace V7).
     Decided,
     /// An event whose text was used has been committed by itself meanwhile.
     MergedBefore(EventId),
@@ -322,6 +351,13 @@ impl Store {
     /// # Errors
     /// [`StoreError`]; the lock then ends with its lease.
     pub async fn release(&self, lock: &Lock, how: Release) -> Result<(), StoreError> {
+        let unstarted = match how.unstarted.filter(|_| !how.finished) {
+            Some(call) => Some(
+                serde_dynamo::to_attribute_value(Unstarted { fence: lock.fence, call })
+                    .map_err(|_| StoreError::corrupt("session head", &lock.session, "it cannot be written"))?,
+            ),
+            None => None,
+        };
         let mut sets = Vec::new();
         let mut removes = "#owner, lease_until".to_owned();
         if how.finished {
@@ -330,6 +366,7 @@ impl Store {
         } else {
             sets.extend(how.receives.map(|_| "noted_event = :event, noted_receives = :receives"));
             sets.extend(how.reset_attempts.then_some("attempts = :zero"));
+            sets.extend(unstarted.as_ref().map(|_| "unstarted = :unstarted"));
         }
         let set = if sets.is_empty() { String::new() } else { format!("SET {} ", sets.join(", ")) };
         let mut request = self.under(lock, &format!("{set}REMOVE {removes}"));
@@ -340,6 +377,9 @@ impl Store {
         }
         if !how.finished && how.reset_attempts {
             request = request.expression_attribute_values(":zero", n(0));
+        }
+        if let Some(unstarted) = unstarted {
+            request = request.expression_attribute_values(":unstarted", unstarted);
         }
         self.update(request).await.map(|_| ())
     }
@@ -518,7 +558,7 @@ impl Store {
             condition.push_str(" AND (attribute_not_exists(stop_before) OR stop_before <= :position)");
             head = head.expression_attribute_values(":position", s(position.as_str()));
         }
-        if let Some((_, ApprovalState::Expired)) = change.ask_ended {
+        if change.ask_ended.is_some() {
             condition.push_str(" AND attribute_not_exists(ask.decision)");
         }
         if reset {
@@ -575,7 +615,7 @@ impl Store {
 /// What goes from the head when the unfinished event is finished. The noted receives stay: they may be those of an event
 /// that waits behind it, which would be given up without them (trace V3), and they count for the event they name alone.
 const UNFINISHED: &str = "unfinished, unfinished_accepted_at, unfinished_route, unfinished_position, attempts, step, \
-                          ask, waited_until, receipt, receipt_receives";
+                          ask, waited_until, receipt, receipt_receives, unstarted";
 
 pub(crate) fn update(update: Update) -> TransactWriteItem {
     TransactWriteItem::builder().update(update).build()

@@ -20,6 +20,8 @@ use crate::{Store, keys};
 pub const MAX_TEXTS: usize = 20;
 /// The longest text, in bytes: twenty of them leave most of an item to everything else.
 pub const MAX_TEXT: usize = 4 * 1024;
+/// The same of a text as it is stored: what JSON writes in front of quotes and newlines counts as well.
+const MAX_JSON: usize = 2 * MAX_TEXT;
 
 /// A text for the turn that runs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -48,7 +50,7 @@ impl Store {
     /// [`StoreError`]; the event's own turn takes the text then.
     pub async fn steer(&self, session: &SessionKey, text: &SteerText) -> Result<Steered, StoreError> {
         let json = to_json(text)?;
-        if text.text.len() > MAX_TEXT {
+        if text.text.len() > MAX_TEXT || json.len() > MAX_JSON {
             return Ok(Steered::NotNow);
         }
         let head = self
@@ -93,12 +95,13 @@ impl Head {
         texts.into_iter().collect()
     }
 
-    /// What of the texts goes with the commit of `event`: its own, and those of the events it used.
+    /// What of the texts goes with the commit of the event at `position`: its own, what a turn before it has left, and
+    /// those of the events it used.
     #[must_use]
-    pub fn steer_done(&self, event: &EventId, used: &[EventId]) -> Vec<String> {
+    pub fn steer_done(&self, position: &Position, used: &[EventId]) -> Vec<String> {
         let done = |json: &&String| {
             serde_json::from_str::<SteerText>(json)
-                .is_ok_and(|text| text.event_id == *event || used.contains(&text.event_id))
+                .is_ok_and(|text| text.position <= *position || used.contains(&text.event_id))
         };
         self.steer.iter().filter(done).cloned().collect()
     }

@@ -4,14 +4,17 @@
 use std::time::Duration;
 
 use turnlock_domain::message::{Block, Message};
-use turnlock_domain::turn::{Job, JobTarget, Outcome, Owed, Usage};
+use turnlock_domain::turn::{Job, JobTarget, ModelCall, Outcome, Owed, Usage};
+use turnlock_store::approvals::{ApprovalState, Ask, Use, Verdict};
 use turnlock_store::journal::{CallOutcome, CallResult, Step};
 use turnlock_store::keys;
-use turnlock_store::sessions::{Acquire, Acquired, HeadChange, Lock, Release};
+use turnlock_store::sessions::{Acquire, Acquired, HeadChange, Lock, Release, Unstarted};
 
+use crate::approvals::{approval, decision, sleeper};
 use crate::bench::{Bench, NOW, event, session};
 use crate::golden::{is_written, with};
 use crate::sessions::{draft, place};
+use crate::steer::text;
 
 const LEASE: Duration = Duration::from_secs(60);
 
@@ -103,6 +106,32 @@ async fn turn_and_marker() {
     assert_eq!(marker, draft.marker());
 }
 
+/// What each call used stands with the turn; one of a version that did not note it has none.
+#[tokio::test(start_paused = true)]
+async fn turn_with_its_calls() {
+    let bench = Bench::new().await;
+    let lock = acquired(&bench).await;
+    let call = |model: &str, usage| ModelCall { model: model.to_owned(), usage };
+    let first = Usage {
+        input_tokens: 7,
+        output_tokens: 3,
+        cache_read_tokens: 900,
+        cache_write_tokens: 100,
+        cost: 4200,
+    };
+    let second = Usage { input_tokens: 3, output_tokens: 2, ..Usage::default() };
+    let mut draft = draft(&lock, 0);
+    draft.calls = vec![call("first", first), call("second", second)];
+    draft.usage = first;
+    draft.usage.add(second);
+    bench.store.commit(&draft, &lock, Some(&place(5)), &HeadChange::default()).await.unwrap();
+    is_written(&bench, "turn_calls", keys::turn(&session(), 0, 0)).await;
+    let turn = with("turn_calls").await.store.turn(&session(), 0, 0).await.unwrap().unwrap();
+    assert_eq!((turn.calls, turn.usage), (draft.calls, draft.usage));
+    let turn = with("turn").await.store.turn(&session(), 0, 0).await.unwrap().unwrap();
+    assert_eq!((turn.calls, turn.usage), (vec![], Usage { input_tokens: 10, output_tokens: 5, ..Usage::default() }));
+}
+
 /// What a later version wrote loads: unknown attributes, outcomes and reasons do not fail it.
 #[tokio::test(start_paused = true)]
 async fn a_turn_of_a_later_version_loads() {
@@ -137,4 +166,57 @@ async fn journal() {
     assert_eq!((read.steps, read.results.len()), (vec![step()], 0));
     let read = with("journal_result").await.store.journal(&session(), &lock.event).await.unwrap();
     assert_eq!(read.results.get(&(1, 0)), Some(&result()));
+}
+
+/// A step with everything that it may say since calls can be asked for and texts can come meanwhile.
+fn asking() -> Step {
+    let usage = Usage { input_tokens: 10, output_tokens: 5, cache_read_tokens: 4, cost: 3, ..Usage::default() };
+    let calls = vec![ModelCall { model: "m".to_owned(), usage }];
+    Step { usage, asks: vec![0, 2], denied: vec![1], steered: vec![text("telegram:1:3", 3)], calls, ..step() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn journal_of_a_turn_that_asks() {
+    let bench = Bench::new().await;
+    let lock = acquired(&bench).await;
+    bench.store.write_step(&lock, &place(5), &asking(), LEASE).await.unwrap();
+    bench.store.park(&lock, &place(5), &approval("a1", 0), sleeper(1)).await.unwrap();
+    bench.store.decide(&approval("a1", 0), &decision(Verdict::Allow, NOW)).await.unwrap();
+    let lock = acquired(&bench).await;
+    let ask = Ask { decision: Some(decision(Verdict::Allow, NOW)), ..approval("a1", 0).ask() };
+    bench.store.use_decision(&lock, &place(5), &ask, Use::Start).await.unwrap();
+    is_written(&bench, "journal_step_asking", keys::journal_step(&session(), &lock.event, 1)).await;
+    is_written(&bench, "journal_started", keys::journal_started(&session(), &lock.event, 1, 0)).await;
+    is_written(&bench, "approval", keys::approval("a1")).await;
+    let read = with("journal_step_asking").await.store.journal(&session(), &lock.event).await.unwrap();
+    assert_eq!(read.steps, [asking()]);
+    let read = with("journal_started").await.store.journal(&session(), &lock.event).await.unwrap();
+    assert!(read.started.contains(&(1, 0)));
+    let read = with("approval").await.store.approval("a1").await.unwrap().unwrap();
+    assert_eq!((read.state, read.decided_by.as_deref()), (ApprovalState::Allowed, Some("telegram:1000001")));
+    assert_eq!((read.closes_at, read.place), (approval("a1", 0).closes_at, approval("a1", 0).place));
+}
+
+/// A head in the middle of a turn that waits for its second call, the first one having been allowed.
+#[tokio::test(start_paused = true)]
+async fn head_of_a_turn_that_asks() {
+    let bench = Bench::new().await;
+    let lock = acquired(&bench).await;
+    bench.store.write_step(&lock, &place(5), &asking(), LEASE).await.unwrap();
+    bench.store.steer(&session(), &text("telegram:1:3", 3)).await.unwrap();
+    bench.store.park(&lock, &place(5), &approval("a1", 0), sleeper(1)).await.unwrap();
+    bench.store.decide(&approval("a1", 0), &decision(Verdict::Allow, NOW)).await.unwrap();
+    let lock = acquired(&bench).await;
+    let ask = Ask { decision: Some(decision(Verdict::Allow, NOW)), ..approval("a1", 0).ask() };
+    bench.store.use_decision(&lock, &place(5), &ask, Use::Start).await.unwrap();
+    let how = Release { reset_attempts: true, receives: Some(2), unstarted: Some(1), ..Release::default() };
+    bench.store.release(&lock, how).await.unwrap();
+    let lock = acquired(&bench).await;
+    bench.store.park(&lock, &place(5), &approval("a2", 2), sleeper(3)).await.unwrap();
+    bench.store.decide(&approval("a2", 2), &decision(Verdict::Deny, NOW)).await.unwrap();
+    is_written(&bench, "head_asking", keys::head(&session())).await;
+    let head = with("head_asking").await.store.head(&session()).await.unwrap().unwrap();
+    assert_eq!(head.ask.unwrap().decision, Some(decision(Verdict::Deny, NOW)));
+    assert_eq!((head.waited_until, head.unstarted), (Some(NOW), Some(Unstarted { fence: 2, call: 1 })));
+    assert_eq!((head.receipt.as_deref(), head.receipt_receives, head.steer.len()), (Some("receipt"), 3, 1));
 }

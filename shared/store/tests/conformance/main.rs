@@ -5,6 +5,7 @@
 
 mod admission;
 mod albums;
+mod approvals;
 mod bench;
 mod buckets;
 mod chats;
@@ -19,3 +20,5 @@ mod pairing;
 mod results;
 mod reviews;
 mod sessions;
+mod spend;
+mod steer;

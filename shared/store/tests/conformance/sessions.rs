@@ -246,7 +246,7 @@ async fn a_hand_back_keeps_the_event_and_counts_unless_there_was_progress() {
     for (owner, attempts, reset) in [("a", 1, false), ("b", 2, true), ("c", 1, false)] {
         let (lock, head) = mine(&bench.store, "e1", owner).await;
         assert_eq!(head.attempts, attempts);
-        let how = Release { finished: false, reset_attempts: reset, receives: Some(3) };
+        let how = Release { finished: false, reset_attempts: reset, receives: Some(3), unstarted: None };
         bench.store.release(&lock, how).await.unwrap();
     }
     let head = bench.store.head(&session()).await.unwrap().unwrap();
