@@ -49,6 +49,7 @@ use response::{Ending, Said};
 use crate::admit::chain;
 use crate::dead_letter;
 use crate::journal_line::{self, EventOutcome};
+use crate::media;
 use crate::settings::AgentSettings;
 
 /// From the how-manieth receive on a busy message is noted on the head, so that waiting is not taken for dying.
@@ -338,7 +339,8 @@ impl Agent {
         found: (Vec<StoredTurn>, Option<ScopeHead>),
         (scope, frames): (&str, &Frames<'_>),
     ) -> Result<End, StoreError> {
-        let files = self.model.capabilities().images.then_some(&*self.files);
+        let can = self.model.capabilities();
+        let files = (&*self.files, media::Shown { images: can.images, documents: can.documents });
         let context = context::gather(&self.store, &self.settings, &receive.envelope, head, found, files).await?;
         let inference = Inference {
             store: &self.store,
@@ -365,7 +367,7 @@ impl Agent {
         ending: Ending,
         scope: &str,
     ) -> Result<Result<CommittedTurn, Unsettled>, StoreError> {
-        let user: Message = context::user_message(&receive.envelope.event.content);
+        let user: Message = context::user_message(&receive.envelope.event);
         let now = self.store.clock().now_ms();
         let parts = (user, said, ending);
         let (draft, change) = response::draft(&self.settings, &receive.envelope, (head, lock), parts, scope, now);

@@ -33,6 +33,10 @@ const TOOL_INSTRUCTIONS: usize = 500;
 /// Which part of a window is kept for an answer of unknown length.
 const ANSWER_SHARE: usize = 8;
 
+/// Into how many steps a budget is divided: what old turns lose is a whole number of them, so that many turns in a row leave
+/// out the same, and a provider finds the beginning of the last one in its cache.
+const STEPS: usize = 8;
+
 /// What stands in the place of a tool result that is left out. It must not make a model call the tool again.
 const LEFT_OUT: &str = "(the call was answered; its result is left out here, to save room)";
 
@@ -107,8 +111,12 @@ impl Conversation {
     fn fit(&mut self) {
         let turns: Vec<usize> = (0..self.messages.len()).filter(|index| self.begins_turn(*index)).collect();
         let at_hand = turns.last().copied().unwrap_or(0);
+        let (budget, step) = (self.budget, (self.budget / STEPS).max(1));
+        let excess = self.weight.saturating_sub(budget);
+        self.budget = self.weight.saturating_sub(excess.div_ceil(step) * step);
         self.prune(0, at_hand);
         self.leave_out_turns(&turns);
+        self.budget = budget;
         let last = self.messages.len().saturating_sub(1);
         // Where the conversation ends with something else, e.g. a person's word, the last step is the one before.
         let last = (0..=last).rev().find(|index| self.brings_results(*index)).unwrap_or(0);

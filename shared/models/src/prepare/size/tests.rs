@@ -91,10 +91,27 @@ fn the_oldest_turns_go_first_and_the_last_turn_stays() {
         (0..3).flat_map(|n| [Message::user(format!("{n} {}", long(99))), Message::assistant(long(100))]).collect()
     };
     let turn: usize = messages()[..2].iter().map(message).sum();
-    for (budget, want) in [(3 * turn, 6), (3 * turn - 1, 4), (2 * turn, 4), (2 * turn - 1, 2), (turn, 2), (10, 2)] {
+    // What goes is a whole number of steps, of an eighth of the budget.
+    for (budget, want) in [(3 * turn, 6), (3 * turn - 1, 4), (turn * 11 / 5, 4), (turn * 3 / 2, 2), (turn, 2), (10, 2)]
+    {
         let got = fitted(messages(), budget);
         assert_eq!((got.messages.len(), got.left_out), (want, 6 - want), "{budget}");
     }
+}
+
+/// A conversation that grows loses its beginning in steps: in between, each request begins like the one before.
+#[test]
+fn a_growing_conversation_keeps_its_beginning_for_a_while() {
+    let mut messages = Vec::new();
+    let mut beginnings: Vec<String> = Vec::new();
+    for turn in 0..200 {
+        messages.extend([Message::user(format!("{turn} {}", long(20))), Message::assistant("ok")]);
+        let got = fitted(messages.clone(), 2000);
+        assert!(got.fits());
+        beginnings.push(got.messages[0].text());
+    }
+    beginnings.dedup();
+    assert!((20..=60).contains(&beginnings.len()), "{} beginnings", beginnings.len());
 }
 
 /// What a person says while a turn is under way begins no turn: its question would be left out for it.
