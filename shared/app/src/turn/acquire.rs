@@ -18,7 +18,7 @@ use turnlock_store::sessions::{Acquire, Acquired, Head, HeadChange, LEASE_MARGIN
 
 use super::calls::journalled;
 use super::lease::Lease;
-use super::response::{self, Said};
+use super::response::{self, Ending, Said};
 use super::{Agent, Receive};
 use crate::admit::chain;
 use crate::journal_line::{self, EventOutcome};
@@ -65,17 +65,19 @@ impl Agent {
                 Acquired::Busy(head) => head,
             };
             if !self.clear_the_way(receive, &head).await? {
-                return Ok(Taken::Busy(self.until_free(&head), head));
+                return Ok(Taken::Busy(self.until_free(&event.event_id, &head), head));
             }
             last = head;
         }
         Ok(Taken::Busy(LEASE_MARGIN, last))
     }
 
-    /// How long until the lock may be free.
-    fn until_free(&self, head: &Head) -> Duration {
-        let now = self.store.clock().now_ms();
-        let left = head.lease_until.map_or(Duration::ZERO, |until| until.since(now));
+    /// How long until the lock may be free for `event`, or the turn that waits before it is settled.
+    fn until_free(&self, event: &EventId, head: &Head) -> Duration {
+        let waits = head.ask.is_some() && head.unfinished.as_ref() != Some(event);
+        let settled = waits.then(|| head.waits_since(Millis::default()) + self.settings.limits.max_wait);
+        let until = head.lease_until.into_iter().chain(settled).max();
+        let left = until.map_or(Duration::ZERO, |until| until.since(self.store.clock().now_ms()));
         (left + LEASE_MARGIN).min(LONGEST_BUSY)
     }
 
@@ -126,7 +128,10 @@ impl Agent {
         let Acquired::Mine(lock, head) = self.store.acquire(&want).await? else { return Ok(false) };
         let said = match head.step {
             0 => Said::default(),
-            _ => journalled(&self.store.journal(session, other).await?, false),
+            _ => {
+                let unstarted = head.unstarted_for(&lock);
+                journalled(&self.store.journal(session, other).await?, unstarted, false)
+            }
         };
         let messages = response::without_question(&self.settings, said, Failure::TooOld);
         let draft = Draft {
@@ -143,7 +148,13 @@ impl Agent {
             merged: Vec::new(),
             at: self.store.clock().now_ms(),
         };
-        let change = HeadChange { tool_calls: head.tool_calls, introduced: head.introduced, ..HeadChange::default() };
+        let change = HeadChange {
+            tool_calls: head.tool_calls,
+            introduced: head.introduced,
+            steer_done: head.steer_done(want.position, &[]),
+            ask_ended: response::ask_ended(&head, &lock, Ending::Failed(Failure::TooOld)),
+            ..HeadChange::default()
+        };
         let write = async |draft: &Draft| -> Result<Written<_>, StoreError> {
             self.store.commit(draft, &lock, None, &change).await
         };
@@ -151,6 +162,7 @@ impl Agent {
             Ok(turn) => {
                 let (outcome, attempts) = (EventOutcome::Failed, head.attempts);
                 journal_line::event(other, Some(session), route.channel, outcome, "too_old", attempts);
+                self.show_ended(change.ask_ended.as_ref()).await;
                 self.tell(&turn, &route).await;
             }
             Err(_) => self.store.release(&lock, Release::default()).await?,

@@ -1,6 +1,6 @@
 //! The inference stage: the model's stream and the tool loop, journalled step by step.
 //!
-//! It ends in one of five ways ([`End`]); none of them sends anything but frames. A step is in the journal before its
+//! It ends in one of a few ways ([`End`]); none of them sends anything but frames. A step is in the journal before its
 //! tools start, and a result is in its slot before the model hears of it, so a successor resumes and repeats nothing.
 
 use std::collections::HashMap;
@@ -12,9 +12,11 @@ use turnlock_domain::envelope::Envelope;
 use turnlock_domain::message::{Block, Message, Role};
 use turnlock_domain::thinking;
 use turnlock_domain::turn::{Failure, ModelCall};
-use turnlock_models::{Answer, Model, ModelError, StopReason};
-use turnlock_store::journal::{Step, StepWritten};
-use turnlock_store::sessions::Lock;
+use turnlock_models::{Answer, ModelError, Router, StopReason};
+use turnlock_store::approvals::{Approval, Ask};
+use turnlock_store::journal::{MAX_STEPS, Step, StepWritten};
+use turnlock_store::sessions::{Head, Lock};
+use turnlock_store::steer::SteerText;
 use turnlock_store::{Store, StoreError};
 use turnlock_tools::Registry;
 
@@ -26,11 +28,10 @@ use super::frames::Frames;
 use super::lease::Lease;
 use super::response::{Ending, Said, usage_of};
 use crate::admit::chain;
+use crate::policy::Policy;
 
-/// The most steps of a turn, over all its invocations.
-const MAX_STEPS: u32 = 40;
 /// A model call is not started with less than this left of the invocation.
-const MODEL_MARGIN: Duration = Duration::from_secs(60);
+pub(super) const MODEL_MARGIN: Duration = Duration::from_secs(60);
 
 /// How the stage ended.
 #[derive(Debug)]
@@ -41,9 +42,13 @@ pub(super) enum End {
     HandBack {
         /// When, if the provider says.
         after: Option<Duration>,
-        /// Whether a step was made, or nobody is to blame: then it is no attempt.
+        /// Whether a step or a result was made, or nobody is to blame: then it is no attempt.
         progress: bool,
+        /// From which call of the last step on none was started.
+        unstarted: Option<u32>,
     },
+    /// A call waits for a person.
+    Asks(Box<Approval>),
     /// The lock is somebody else's.
     LockLost,
 }
@@ -51,14 +56,20 @@ pub(super) enum End {
 /// One turn's inference stage.
 pub(super) struct Inference<'a> {
     pub(super) store: &'a Store,
-    pub(super) model: &'a Arc<dyn Model>,
+    pub(super) models: &'a Arc<Router>,
     pub(super) tools: &'a Registry,
+    /// Which of their calls are asked for.
+    pub(super) policy: &'a Policy,
     pub(super) envelope: &'a Envelope,
     pub(super) lock: &'a Lock,
     pub(super) lease: &'a Lease,
     /// When the invocation ends.
     pub(super) deadline: Instant,
     pub(super) context: &'a Context,
+    /// What the turn waited for: there is a decision.
+    pub(super) ask: Option<&'a Ask>,
+    /// From which call of the journal's last step on none was started, if that is known.
+    pub(super) unstarted: Option<u32>,
     /// The memory scope that tools write to.
     pub(super) scope: &'a str,
     /// What the tools' evidence names: the generation and the index of the turn's first message.
@@ -66,6 +77,12 @@ pub(super) struct Inference<'a> {
     /// How often the record has been received.
     pub(super) receives: u32,
     pub(super) frames: &'a Frames<'a>,
+    /// What all models together may cost in a day, in millionths of the currency.
+    pub(super) daily_cost: Option<u64>,
+    /// What this invocation's calls have cost so far.
+    pub(super) spent: u64,
+    /// Whether this invocation has asked a model.
+    pub(super) has_asked: bool,
 }
 
 /// What the stage knows so far.
@@ -73,12 +90,16 @@ pub(super) struct Inference<'a> {
 pub(super) struct Progress {
     pub(super) said: Said,
     pub(super) step: u32,
-    /// Whether this invocation made a step.
-    stepped: bool,
+    /// Whether this invocation made a step, or a result.
+    pub(super) stepped: bool,
+    /// From which call of the step that is taken on none was started.
+    pub(super) unstarted: Option<u32>,
+    /// The texts that were used since the last step.
+    steered: Vec<SteerText>,
     /// How often each call was asked for.
     pub(super) calls: HashMap<String, u32>,
     /// The calls of models since the last step.
-    unstored: Vec<ModelCall>,
+    pub(super) unstored: Vec<ModelCall>,
     asked_again: bool,
 }
 
@@ -86,8 +107,9 @@ impl Inference<'_> {
     /// Runs the stage. What fails for now is a hand-back, and no attempt if a step was made in this invocation.
     pub(super) async fn run(mut self) -> End {
         let mut progress = Progress::default();
-        progress.said.starts_in_reasoning = self.model.capabilities().starts_in_reasoning;
-        let error = match self.go(&mut progress).await {
+        let went = self.go(&mut progress).await;
+        self.count_cost().await;
+        let error = match went {
             Ok(end) => return end,
             Err(error) => error,
         };
@@ -101,11 +123,11 @@ impl Inference<'_> {
                 tracing::warn!(%event_id, %session, cause, "the model failed; event {event_id} is tried again");
                 let throttled = matches!(error, ModelError::Throttled { .. });
                 let after = error.retry_after().or_else(|| throttled.then(|| backoff(self.receives)));
-                End::HandBack { after, progress: progress.stepped || throttled }
+                End::HandBack { after, progress: progress.stepped || throttled, unstarted: progress.unstarted }
             }
             InferenceError::Store(_) => {
                 tracing::warn!(%event_id, %session, cause, "the table failed; event {event_id} is tried again");
-                End::HandBack { after: None, progress: progress.stepped }
+                End::HandBack { after: None, progress: progress.stepped, unstarted: progress.unstarted }
             }
         }
     }
@@ -113,6 +135,7 @@ impl Inference<'_> {
     async fn go(&mut self, progress: &mut Progress) -> Result<End, InferenceError> {
         for step in &self.context.journal.steps {
             progress.said.count(step);
+            progress.said.hear(&step.steered);
             if let Some(end) = self.take_step(progress, step.clone(), true).await? {
                 return Ok(end);
             }
@@ -122,12 +145,12 @@ impl Inference<'_> {
                 return Ok(end);
             }
             let answer = match self.ask(progress).await? {
-                Asked::Answer(answer, call) => {
-                    progress.said.calls.push(call.clone());
-                    progress.unstored.push(call);
-                    answer
-                }
+                Asked::Answer(answer) => answer,
                 Asked::Stopped(partial) => return Ok(ended(std::mem::take(progress), partial, Ending::Stopped)),
+                Asked::DailyLimit => {
+                    let said = std::mem::take(&mut progress.said);
+                    return Ok(End::Ended(said, Ending::Failed(Failure::DailyLimit)));
+                }
                 Asked::LockLost => return Ok(End::LockLost),
             };
             if let Some(end) = self.take_answer(progress, answer).await? {
@@ -136,7 +159,7 @@ impl Inference<'_> {
         }
     }
 
-    /// Before each model call: steps, time, and (once there were tools) stops.
+    /// Before each model call: steps, time, and (once there were tools) stops and what somebody said meanwhile.
     async fn may_go_on(&self, progress: &mut Progress) -> Result<Option<End>, InferenceError> {
         if progress.step >= MAX_STEPS {
             let said = std::mem::take(&mut progress.said);
@@ -144,7 +167,7 @@ impl Inference<'_> {
         }
         if progress.step > 0 {
             match self.flags().await? {
-                Flags::GoOn(_) => {}
+                Flags::GoOn(head) => self.hear(progress, head),
                 Flags::Stopped => {
                     let said = std::mem::take(&mut progress.said);
                     return Ok(Some(End::Ended(said, Ending::Stopped)));
@@ -156,21 +179,31 @@ impl Inference<'_> {
         Ok((left < MODEL_MARGIN).then(|| self.later(progress)))
     }
 
+    /// Takes what was said since the last time into the conversation.
+    fn hear(&self, progress: &mut Progress, head: Box<Head>) {
+        let mut texts = head.texts_for(&self.envelope.position);
+        texts.retain(|text| !progress.said.steered.contains(&text.event_id));
+        progress.said.hear(&texts);
+        progress.said.head = Some(head);
+        progress.steered.extend(texts);
+    }
+
     /// An answer is the end of the stage, or a step.
     async fn take_answer(&self, progress: &mut Progress, answer: Answer) -> Result<Option<End>, InferenceError> {
         let calls = answer.content.iter().any(|block| matches!(block, Block::ToolUse { .. }));
         match &answer.stop {
             StopReason::MaxTokens => return Ok(Some(ended(std::mem::take(progress), answer, Ending::Answered))),
-            StopReason::Malformed => return Err(ModelError::Interrupted("a malformed answer".into()).into()),
-            StopReason::ContextFull => return Err(ModelError::ContextFull.into()),
             StopReason::Refused if !calls && visible(&answer.content, progress).is_empty() => {
                 let said = std::mem::take(&mut progress.said);
                 return Ok(Some(End::Ended(said, Ending::Failed(Failure::ModelRefused))));
             }
+            // An answer that is malformed, or none for want of room, is a failed call.
             StopReason::EndTurn
             | StopReason::ToolUse
             | StopReason::StopSequence
             | StopReason::Refused
+            | StopReason::Malformed
+            | StopReason::ContextFull
             | StopReason::Other(_) => {}
         }
         if !calls {
@@ -187,10 +220,11 @@ impl Inference<'_> {
         let bad = answer.bad_calls.into_iter().map(|bad| (bad.id, bad.error)).collect();
         let calls = std::mem::take(&mut progress.unstored);
         let usage = usage_of(&calls);
-        let step = Step { step: progress.step + 1, output, usage, bad, calls, ..Step::default() };
-        if !self.has_time_for(&step) {
-            return Ok(Some(self.later(progress)));
-        }
+        let steered = std::mem::take(&mut progress.steered);
+        let mut step = Step { step: progress.step + 1, output, usage, bad, calls, steered, ..Step::default() };
+        self.judge(&mut step);
+        // Whether it is stored or not, if its answer is lost: nothing of it was started.
+        progress.unstarted = Some(0);
         let asked_at = Instant::now();
         match self.store.write_step(self.lock, &self.envelope.position, &step, self.lease.length()).await? {
             StepWritten::Written => self.lease.renewed(asked_at),
@@ -206,7 +240,11 @@ impl Inference<'_> {
 
     /// The turn goes on in another invocation, at once if this one got somewhere.
     pub(super) fn later(&self, progress: &Progress) -> End {
-        End::HandBack { after: progress.stepped.then_some(Duration::ZERO), progress: progress.stepped }
+        End::HandBack {
+            after: progress.stepped.then_some(Duration::ZERO),
+            progress: progress.stepped,
+            unstarted: progress.unstarted,
+        }
     }
 }
 

@@ -14,6 +14,8 @@ mod flags;
 mod frames;
 mod inference;
 mod lease;
+mod park;
+mod permit;
 mod response;
 
 use std::sync::Arc;
@@ -23,11 +25,13 @@ use tokio::time::Instant;
 use turnlock_channels::files::Files;
 use turnlock_domain::commit::{CommittedTurn, Draft, Marker, Written, commit};
 use turnlock_domain::envelope::{Command, Envelope};
+use turnlock_domain::ids::EventId;
 use turnlock_domain::message::Message;
 use turnlock_domain::session::SessionKey;
 use turnlock_domain::turn::{Failure, Outcome};
-use turnlock_models::Model;
+use turnlock_models::Router;
 use turnlock_queue::{Queue, Record};
+use turnlock_store::approvals::Ask;
 use turnlock_store::history::StoredTurn;
 use turnlock_store::memory::ScopeHead;
 use turnlock_store::sessions::{CommitRefused, Head, HeadChange, Lock, Release};
@@ -78,8 +82,8 @@ pub struct Agent {
     pub consolidate: Arc<dyn Queue>,
     /// Memory reviews.
     pub review: Arc<dyn Queue>,
-    /// The model.
-    pub model: Arc<dyn Model>,
+    /// The models.
+    pub models: Arc<Router>,
     /// The tools.
     pub tools: Arc<Registry>,
     /// Where the images of events are; asked for a model that sees any.
@@ -112,10 +116,20 @@ struct Receive<'a> {
 /// Why a turn came to no commit.
 #[derive(Debug)]
 enum Unsettled {
-    /// The record comes again after this; `reset` = it was no attempt.
-    Back { after: Option<Duration>, reset: bool },
+    /// The record comes again after this; `reset` = it was no attempt; `unstarted` = from which call of the last step on
+    /// none was started.
+    Back { after: Option<Duration>, reset: bool, unstarted: Option<u32> },
+    /// The turn waits for the decision `ask`, the lock is released: the record sleeps for this long.
+    Asleep { ask: String, after: Duration },
     /// The lock is somebody else's: nothing may be written any more.
     LockLost,
+}
+
+impl Unsettled {
+    /// The record comes again at once: something was stored for it that has to be looked at.
+    fn at_once() -> Self {
+        Self::Back { after: Some(Duration::ZERO), reset: true, unstarted: None }
+    }
 }
 
 impl Agent {
@@ -161,13 +175,14 @@ impl Agent {
                 journal_line::fence_rejection(&lock.event, &lock.session, lock.fence, "turn");
                 Handled::GivenBack(VISIBILITY)
             }
-            Ok(Err(Unsettled::Back { after, reset })) => {
+            Ok(Err(Unsettled::Asleep { ask, after })) => self.asleep(receive, &ask, after).await,
+            Ok(Err(Unsettled::Back { after, reset, unstarted })) => {
                 let after = after.unwrap_or_else(|| backoff(head.attempts)).min(LONGEST_BACKOFF);
-                self.hand_back(receive, &lock, after, reset).await
+                self.hand_back(receive, &lock, after, (reset, unstarted)).await
             }
             Err(error) => {
                 tracing::warn!(event_id = %lock.event, session = %lock.session, cause = chain(&error), "a turn was handed back");
-                self.hand_back(receive, &lock, backoff(head.attempts), false).await
+                self.hand_back(receive, &lock, backoff(head.attempts), (false, None)).await
             }
         }
     }
@@ -230,10 +245,16 @@ impl Agent {
 
     /// The lock first: while the record is hidden nobody else can take its group, so whoever receives it next finds the
     /// lock free.
-    async fn hand_back(&self, receive: &Receive<'_>, lock: &Lock, after: Duration, reset: bool) -> Handled {
+    async fn hand_back(
+        &self,
+        receive: &Receive<'_>,
+        lock: &Lock,
+        after: Duration,
+        (reset_attempts, unstarted): (bool, Option<u32>),
+    ) -> Handled {
         // A dead letter's receives are counted by another queue.
         let receives = (!receive.dead_letter).then_some(receive.record.receive_count);
-        let how = Release { finished: false, reset_attempts: reset, receives };
+        let how = Release { finished: false, reset_attempts, receives, unstarted };
         if let Err(error) = self.store.release(lock, how).await {
             tracing::warn!(event_id = %lock.event, cause = chain(&error), "a lock was not released; it ends with its lease");
         }
@@ -249,26 +270,35 @@ impl Agent {
     ) -> Result<Result<CommittedTurn, Unsettled>, StoreError> {
         let scope = context::scope(&receive.envelope);
         let scopes = [scope.clone()];
-        let (look, history) = tokio::join!(
-            self.store.look(&lock.event, &scopes),
-            self.store.history(&lock.session, head.generation, head.boundary),
-        );
+        let waits = head.ask_of(lock).filter(|ask| ask.decision.is_none());
+        let (look, history) = tokio::join!(self.store.look(&lock.event, &scopes), async {
+            match waits {
+                Some(_) => Ok(Vec::new()),
+                None => self.store.history(&lock.session, head.generation, head.boundary).await,
+            }
+        });
         // A history that cannot be read stands in the way of a model, and of nothing else: what is settled without one
         // still is, so that such a session is answered, and can be left by a reset.
         let look = look?;
         if let Some(marker) = look.marker {
             return self.committed_before(receive, lock, marker).await.map(Ok);
         }
-        if let Some(ending) = self.settled_without_model(receive, head) {
+        if let Some(ending) = self.settled_without_model(receive, head, waits) {
             let said = match head.step {
                 0 => Said::default(),
-                _ => journalled(&self.store.journal(&lock.session, &lock.event).await?, false),
+                _ => {
+                    let journal = self.store.journal(&lock.session, &lock.event).await?;
+                    journalled(&journal, head.unstarted_for(lock), false)
+                }
             };
             return self.respond(receive, (lock, head), &said, ending, &scope).await;
         }
+        if let Some(ask) = waits {
+            return self.sleep_on(receive, (lock, head), ask).await.map(Err);
+        }
         if receive.envelope.command == Some(Command::Unknown) {
             let after = Some(backoff(receive.record.receive_count));
-            return Ok(Err(Unsettled::Back { after, reset: true }));
+            return Ok(Err(Unsettled::Back { after, reset: true, unstarted: None }));
         }
         if receive.envelope.command == Some(Command::New) {
             let (draft, change) = response::reset(&receive.envelope, head, lock, self.store.clock().now_ms());
@@ -282,7 +312,10 @@ impl Agent {
         };
         match end {
             End::Ended(said, ending) => self.respond(receive, (lock, head), &said, ending, &scope).await,
-            End::HandBack { after, progress } => Ok(Err(Unsettled::Back { after, reset: progress })),
+            End::HandBack { after, progress, unstarted } => {
+                Ok(Err(Unsettled::Back { after, reset: progress, unstarted }))
+            }
+            End::Asks(approval) => self.park(receive, (lock, head), &approval).await.map(Err),
             End::LockLost => Ok(Err(Unsettled::LockLost)),
         }
     }
@@ -303,14 +336,16 @@ impl Agent {
         Ok(turn)
     }
 
-    /// What needs no model: given up, stopped, too old, tried too often.
-    fn settled_without_model(&self, receive: &Receive<'_>, head: &Head) -> Option<Ending> {
-        let limits = &self.settings.limits;
-        let age = age(receive.envelope.accepted_at, head, self.store.clock().now_ms());
+    /// What needs no model: given up, stopped, waited for in vain, too old, tried too often.
+    fn settled_without_model(&self, receive: &Receive<'_>, head: &Head, waits: Option<&Ask>) -> Option<Ending> {
+        let (limits, now) = (&self.settings.limits, self.store.clock().now_ms());
+        let age = age(receive.envelope.accepted_at, head, now);
         if receive.dead_letter {
             Some(Ending::Failed(Failure::Dead))
         } else if head.stops(&receive.envelope.position) {
             Some(Ending::Stopped)
+        } else if waits.is_some_and(|ask| ask.expires_at <= now) {
+            Some(Ending::Failed(Failure::ApprovalExpired))
         } else if age > limits.max_wait {
             Some(Ending::Failed(Failure::TooOld))
         } else if head.attempts > limits.attempts {
@@ -339,22 +374,31 @@ impl Agent {
         found: (Vec<StoredTurn>, Option<ScopeHead>),
         (scope, frames): (&str, &Frames<'_>),
     ) -> Result<End, StoreError> {
-        let can = self.model.capabilities();
-        let files = (&*self.files, media::Shown { images: can.images, documents: can.documents });
+        let shown = media::Shown {
+            images: self.models.can(|capabilities| capabilities.images),
+            documents: self.models.can(|capabilities| capabilities.documents),
+        };
+        let files = (&*self.files, shown);
         let context = context::gather(&self.store, &self.settings, &receive.envelope, head, found, files).await?;
         let inference = Inference {
             store: &self.store,
-            model: &self.model,
+            models: &self.models,
             tools: &self.tools,
+            policy: &self.settings.policy,
             envelope: &receive.envelope,
             lock,
             lease,
             deadline: receive.deadline,
             context: &context,
+            ask: head.ask_of(lock),
+            unstarted: head.unstarted_for(lock),
             scope,
             place: (head.generation, head.message_count),
             receives: receive.record.receive_count,
             frames,
+            daily_cost: self.settings.limits.daily_cost,
+            spent: 0,
+            has_asked: false,
         };
         Ok(inference.run().await)
     }
@@ -380,7 +424,7 @@ impl Agent {
         &self,
         receive: &Receive<'_>,
         lock: &Lock,
-        draft: Draft,
+        mut draft: Draft,
         mut change: HeadChange,
         head: &Head,
         again: Option<(&Said, Ending, &str)>,
@@ -390,12 +434,22 @@ impl Agent {
         // A reset is not stopped: its own command is the stop. A stopped or failed turn says so whatever comes.
         let stoppable = matches!(draft.outcome, Outcome::Replied);
         let position = stoppable.then_some(&receive.envelope.position);
-        let write = async |draft: &Draft| -> Result<Written<CommitRefused>, StoreError> {
-            self.store.commit(draft, lock, position, &change).await
+        let committed = loop {
+            let write = async |draft: &Draft| -> Result<Written<CommitRefused>, StoreError> {
+                self.store.commit(draft, lock, position, &change).await
+            };
+            match commit(&draft, write).await? {
+                // As often at the most as there are texts: an event that was answered meanwhile keeps its own answer.
+                Err(CommitRefused::MergedBefore(event)) if draft.merged.contains(&event) => {
+                    draft.merged.retain(|merged| *merged != event);
+                }
+                committed => break committed,
+            }
         };
-        match commit(&draft, write).await? {
+        match committed {
             Ok(turn) => {
-                self.log_committed(receive, &turn, head);
+                self.log_committed(receive, &turn, &draft.merged, head);
+                self.show_ended(change.ask_ended.as_ref()).await;
                 Ok(Ok(turn))
             }
             Err(CommitRefused::AlreadyCommitted(marker)) => {
@@ -403,9 +457,7 @@ impl Agent {
                 self.committed_before(receive, lock, *marker).await.map(Ok)
             }
             Err(CommitRefused::LockLost) => Ok(Err(Unsettled::LockLost)),
-            Err(CommitRefused::Decided | CommitRefused::MergedBefore(_)) => {
-                Ok(Err(Unsettled::Back { after: Some(Duration::ZERO), reset: true }))
-            }
+            Err(CommitRefused::Decided | CommitRefused::MergedBefore(_)) => Ok(Err(Unsettled::at_once())),
             Err(CommitRefused::Stopped) => match again {
                 Some((said, _, scope)) => {
                     Box::pin(self.respond(receive, (lock, head), said, Ending::Stopped, scope)).await
@@ -415,7 +467,7 @@ impl Agent {
         }
     }
 
-    fn log_committed(&self, receive: &Receive<'_>, turn: &CommittedTurn, head: &Head) {
+    fn log_committed(&self, receive: &Receive<'_>, turn: &CommittedTurn, merged: &[EventId], head: &Head) {
         let marker = turn.marker();
         let (outcome, reason) = match marker.outcome() {
             Outcome::Failed { reason: Failure::Dead } => (EventOutcome::Dead, Failure::Dead.as_str()),
@@ -428,6 +480,9 @@ impl Agent {
         };
         let channel = receive.envelope.event.channel;
         journal_line::event(marker.event_id(), Some(marker.session()), channel, outcome, reason, head.attempts);
+        for event_id in merged {
+            journal_line::event(event_id, Some(marker.session()), channel, EventOutcome::Committed, "merged", 0);
+        }
     }
 
     async fn dispatch(&self, receive: &Receive<'_>, turn: &CommittedTurn) -> Handled {
@@ -468,7 +523,7 @@ impl Agent {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Settled {
     /// The event is committed and answered.
-    Done(turnlock_domain::ids::EventId),
+    Done(EventId),
     /// It comes again after this.
     GivenBack(Duration),
     /// It is no event of ours: there is nobody to answer.

@@ -6,12 +6,15 @@ use turnlock_domain::commit::Draft;
 use turnlock_domain::envelope::Envelope;
 use turnlock_domain::ids::EventId;
 use turnlock_domain::message::{Block, Message, Role};
+use turnlock_domain::secrets;
 use turnlock_domain::text;
 use turnlock_domain::thinking;
 use turnlock_domain::time::Millis;
 use turnlock_domain::turn::{Failure, Job, JobTarget, ModelCall, Outcome, Owed, Usage};
+use turnlock_store::approvals::ApprovalState;
 use turnlock_store::journal::Step;
 use turnlock_store::sessions::{Head, HeadChange, Lock};
+use turnlock_store::steer::SteerText;
 
 use crate::settings::AgentSettings;
 
@@ -40,6 +43,8 @@ pub(super) struct Said {
     pub(super) calls: Vec<ModelCall>,
     /// The events whose texts reached the model besides the turn's own.
     pub(super) steered: Vec<EventId>,
+    /// The head as it was read last, if it was since the turn began.
+    pub(super) head: Option<Box<Head>>,
     /// Tools called.
     pub(super) tool_calls: u32,
     /// Whether the model's text begins inside its reasoning.
@@ -54,6 +59,13 @@ impl Said {
             self.calls.push(ModelCall { model: String::new(), usage: step.usage });
         }
         self.calls.extend(step.calls.iter().cloned());
+    }
+
+    /// Adds what somebody said meanwhile, behind the last results.
+    pub(super) fn hear(&mut self, texts: &[SteerText]) {
+        let Some(last) = self.steps.last_mut() else { return };
+        last.content.extend(texts.iter().map(|text| Block::text(&text.text)));
+        self.steered.extend(texts.iter().map(|text| text.event_id.clone()));
     }
 }
 
@@ -101,17 +113,30 @@ pub(super) fn draft(
         usage: usage_of(&said.calls),
         calls: said.calls.clone(),
         owed: vec![Owed::Final],
-        merged: Vec::new(),
+        merged: if ending == Ending::Answered { said.steered.clone() } else { Vec::new() },
         at: now,
     };
+    let latest = said.head.as_deref().unwrap_or(head);
     let mut change = HeadChange {
         claim: None,
         tool_calls: head.tool_calls.saturating_add(said.tool_calls),
         introduced: head.introduced || !intro.is_empty(),
+        steer_done: latest.steer_done(&envelope.position, &draft.merged),
+        ask_ended: ask_ended(head, lock, ending),
         ..HeadChange::default()
     };
     owe_jobs(settings, head, &mut draft, &mut change, said.tool_calls, scope);
     (draft, change)
+}
+
+/// What becomes of an approval about which nobody has decided when its turn ends.
+pub(super) fn ask_ended(head: &Head, lock: &Lock, ending: Ending) -> Option<(String, ApprovalState)> {
+    let ask = head.ask_of(lock).filter(|ask| ask.decision.is_none())?;
+    let state = match ending {
+        Ending::Failed(Failure::ApprovalExpired | Failure::TooOld) => ApprovalState::Expired,
+        Ending::Answered | Ending::Stopped | Ending::Failed(_) => ApprovalState::Stopped,
+    };
+    Some((ask.id.clone(), state))
 }
 
 /// The draft of a reset: no messages, the next generation.
@@ -131,7 +156,8 @@ pub(super) fn reset(envelope: &Envelope, head: &Head, lock: &Lock, now: Millis) 
         merged: Vec::new(),
         at: now,
     };
-    (draft, HeadChange { introduced: head.introduced, ..HeadChange::default() })
+    let steer_done = head.steer_done(&envelope.position, &[]);
+    (draft, HeadChange { introduced: head.introduced, steer_done, ..HeadChange::default() })
 }
 
 /// The messages of a failed turn whose question is not at hand any more: what it had done, and the answer. Nothing if it
@@ -148,7 +174,7 @@ pub(super) fn without_question(settings: &AgentSettings, said: Said, reason: Fai
 
 fn outcome(settings: &AgentSettings, said: &Said, ending: Ending) -> (Outcome, String) {
     let answer = Message::new(Role::Assistant, said.answer.clone()).text();
-    let mut visible = thinking::strip(&answer, said.starts_in_reasoning);
+    let mut visible = secrets::mask(&thinking::strip(&answer, said.starts_in_reasoning)).into_owned();
     let mut was_cut = said.cut;
     let chars = fitting_chars(&visible);
     let fitting = if chars < visible.len() { text::cut(&visible, chars).len() } else { visible.len() };

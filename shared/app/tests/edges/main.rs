@@ -5,6 +5,7 @@
 
 mod admission;
 mod api;
+mod asking;
 mod chats;
 mod commands;
 mod cron;
@@ -15,4 +16,7 @@ mod places;
 mod preview;
 mod races;
 mod redrive;
+mod steering;
+mod steps;
+mod talk;
 mod troubles;
