@@ -4,7 +4,8 @@
 //! It keeps every request as it would have left, with what the validity checker says of it. Where no script line fits,
 //! it gives its reference answer:
 //!
-//! - a **turn** gets the last text of the user, exactly; a stand-in ([`Scripted::stand_in`]) says what it is instead;
+//! - a **turn** gets the last text of the user, exactly, but for the line of ours that says in a group who wrote it; a
+//!   stand-in ([`Scripted::stand_in`]) says what it is instead;
 //! - a **consolidation** keeps one fact per user message of the transcript ([`crate::transcript`]; without one, per user
 //!   message of the request), as a call of the forced tool (`save_memory` if none is forced) with
 //!   `{"summary": "<n> messages of the user.", "facts": [{"key", "value"}]}`: the value is the message's whole text, the
@@ -141,24 +142,32 @@ impl Model for Scripted {
     }
 
     async fn stream(&self, request: &ModelRequest) -> Result<ModelStream, ModelError> {
-        self.stream_as(request, &self.capabilities)
+        self.stream_as(&self.name, request, &self.capabilities)
     }
 }
 
 impl Scripted {
-    /// Answers as a model that can do something else: a replay's configuration may change what its model can do, and the
-    /// script goes on.
+    /// Answers as a model of another name, or that can do something else: a replay's configuration names its models, one
+    /// script plays them all, and it goes on when the configuration changes.
     ///
     /// # Errors
     /// Those that the script names.
-    pub fn stream_as(&self, request: &ModelRequest, capabilities: &Capabilities) -> Result<ModelStream, ModelError> {
-        let prepared = request.prepared(&self.name, capabilities);
+    pub fn stream_as(
+        &self,
+        name: &str,
+        request: &ModelRequest,
+        capabilities: &Capabilities,
+    ) -> Result<ModelStream, ModelError> {
+        let prepared = request.prepared(name, capabilities);
+        let problems = prepared.problems();
+        // Whatever a test is about, no model may be asked what a provider would refuse.
+        debug_assert!(problems.is_empty(), "an invalid question to a model: {problems:?}");
         if !self.stand_in {
             let recorded = RecordedRequest {
                 purpose: request.purpose,
                 session: request.session.clone(),
-                request: self.wire.render(&self.name, prepared.request()),
-                problems: prepared.problems(),
+                request: self.wire.render(name, prepared.request()),
+                problems,
             };
             self.state().requests.push(recorded);
         }

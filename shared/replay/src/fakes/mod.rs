@@ -186,6 +186,12 @@ impl FakePlatforms {
         self.state().chats.shown()
     }
 
+    /// The platform's word for the kind of a chat, if a message from there told.
+    #[must_use]
+    pub fn chat_type(&self, chat: &ChatId) -> Option<String> {
+        self.state().chats.get(chat)?.kind.clone()
+    }
+
     /// The newest button of that label in a chat, with the message that holds it.
     #[must_use]
     pub fn find_button(&self, chat: &ChatId, label: &str) -> Option<(chats::Message, Button)> {

@@ -71,7 +71,7 @@ pub struct Output {
     pub tool_runs: Option<Vec<ToolRun>>,
     /// What people were asked.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub approvals: Option<Vec<Value>>,
+    pub approvals: Option<Vec<ApprovalRow>>,
     /// The derived work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jobs: Option<Vec<JobRow>>,
@@ -169,6 +169,19 @@ pub struct ToolRun {
     pub key: String,
     /// `ok`, `error`, `refused` or `unknown`.
     pub outcome: String,
+}
+
+/// What a person was asked, and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ApprovalRow {
+    /// The session whose turn waits.
+    pub session: String,
+    /// The tool that is to run.
+    pub tool: String,
+    /// `open`, `allowed`, `denied`, `expired` or `stopped`.
+    pub state: &'static str,
+    /// Who decided, as `channel:sender`.
+    pub decided_by: Option<String>,
 }
 
 /// A job.

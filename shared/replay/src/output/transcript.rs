@@ -107,6 +107,10 @@ fn remarks(output: &Output, text: &mut String) -> fmt::Result {
     for ping in &output.pings {
         writeln!(text, "rang: {} in {} at {}", ping.mention, ping.chat, time(ping.at))?;
     }
+    for asked in output.approvals.iter().flatten() {
+        let by = asked.decided_by.as_ref().map_or_else(String::new, |by| format!(" by {by}"));
+        writeln!(text, "asked: {} in {}: {}{by}", asked.tool, asked.session, asked.state)?;
+    }
     for dead in &output.dead {
         writeln!(text, "dead: {}: {}", dead.event, one_line(&dead.reason))?;
     }

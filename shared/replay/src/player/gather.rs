@@ -11,10 +11,11 @@ use turnlock_domain::turn::{Failure, Outcome};
 use turnlock_queue::local::MessageState;
 use turnlock_store::{Store, StoreError};
 
+use super::parked::Parked;
 use super::process::World;
 use super::record::{Accepted, Line};
 use super::tools::Start;
-use crate::output::{DeadRow, EventRow, JobRow, LogRow, Output, Seconds, ToolRun};
+use crate::output::{ApprovalRow, DeadRow, EventRow, JobRow, LogRow, Output, Seconds, ToolRun};
 
 /// How many of each kind are read at the most.
 const LIMIT: usize = 10_000;
@@ -29,6 +30,7 @@ pub(super) async fn gather(world: &World, start: Millis) -> Result<Output, Store
         events: events(world, &store, &lines).await?,
         model_requests: world.model.requests(),
         tool_runs: Some(tool_runs(world, &lines, start)),
+        approvals: Some(approvals(&store).await?),
         jobs: Some(jobs(&lines)),
         ledger: ledger(&store).await?,
         observed: Some(observed(&lines, start)),
@@ -37,7 +39,7 @@ pub(super) async fn gather(world: &World, start: Millis) -> Result<Output, Store
         logs: lines.iter().map(|line| log(line, start)).collect(),
         requests: world.plan.counts(),
         elapsed: Seconds::between(start, world.clock.now_ms()),
-        unsettled: unsettled(world),
+        unsettled: unsettled(world, &Parked::look(world).await?),
         ..Output::default()
     };
     output.set_calls(start, world.fakes.calls());
@@ -53,6 +55,7 @@ async fn sessions(store: &Store) -> Result<Vec<Value>, StoreError> {
         sessions.push(json!({
             "key": key, "messages": messages, "boundary": head.boundary, "generation": head.generation,
             "fence": head.fence, "locked": head.owner.is_some(), "unfinished": head.unfinished,
+            "steer": head.steer.len(),
         }));
     }
     Ok(sessions)
@@ -145,6 +148,19 @@ fn tool_run(started: Start, start: Millis) -> (Millis, ToolRun) {
     (started.at, run)
 }
 
+/// What people were asked, those that were asked first in front.
+async fn approvals(store: &Store) -> Result<Vec<ApprovalRow>, StoreError> {
+    let mut approvals = store.approvals(LIMIT).await?;
+    approvals.sort_by_key(|approval| approval.asked_at);
+    let row = |approval: turnlock_store::approvals::Approval| ApprovalRow {
+        session: approval.session.to_string(),
+        tool: approval.tool,
+        state: approval.state.as_str(),
+        decided_by: approval.decided_by,
+    };
+    Ok(approvals.into_iter().map(row).collect())
+}
+
 fn jobs(lines: &[Line]) -> Vec<JobRow> {
     let jobs = lines.iter().filter(|line| line.target == journal_line::JOB);
     jobs.map(|line| JobRow {
@@ -199,11 +215,13 @@ fn log(line: &Line, start: Millis) -> LogRow {
 }
 
 /// What the queues still hold, and how.
-fn unsettled(world: &World) -> Vec<String> {
+fn unsettled(world: &World, parked: &Parked) -> Vec<String> {
     let mut left = Vec::new();
     for queue in world.queues.all() {
         for held in queue.contents().unwrap_or_default() {
             let state = match held.state {
+                MessageState::InFlight { .. } if parked.holds(queue, &held) => "sleeps until a person decides",
+                MessageState::Waiting if parked.holds(queue, &held) => "waits behind it",
                 MessageState::Waiting => "waits",
                 MessageState::Delayed { .. } => "is delayed",
                 MessageState::InFlight { .. } => "is in flight",

@@ -3,9 +3,11 @@
 //! same world. Nothing runs on another thread, and nothing runs but what a line makes run.
 
 mod gather;
+mod parked;
 mod process;
 mod record;
 mod requests;
+mod taps;
 mod tools;
 
 use std::collections::BTreeMap;
@@ -28,17 +30,20 @@ use turnlock_host::{HostError, Response, queues};
 use turnlock_models::Scripted;
 use turnlock_queue::local::{LocalQueues, Location};
 
+use self::parked::Parked;
 use self::process::{Process, World};
 use self::record::Record;
 use self::requests::{Fresh, Unsigned, invented};
+use self::taps::Pressed;
 use self::tools::ScriptedTools;
 use crate::fakes::{Accounts, ChatId, FakePlatforms};
 use crate::faults::{Death, FaultPlan, in_turn};
 use crate::output::{self, Delivery, Difference, Output, Seconds};
-use crate::script::{Deliver, Feature, Line, Numbered, PlatformLine, Request, Script, Sign};
+use crate::script::{Deliver, Feature, Line, Numbered, PlatformLine, Request, Script, Sign, Tap};
 
 /// The features that this version plays.
-pub const FEATURES: &[Feature] = &[Feature::Tools, Feature::Sessions, Feature::Files, Feature::Media];
+pub const FEATURES: &[Feature] =
+    &[Feature::Approvals, Feature::Tools, Feature::Sessions, Feature::Files, Feature::Media];
 
 /// When a replay starts, unless its file says so.
 const NOW: &str = "2026-01-05T09:00:00Z";
@@ -56,7 +61,7 @@ const ROUNDS: usize = 64;
 pub struct Played {
     /// What there was to see at the end.
     pub output: Output,
-    /// The expectations that did not hold.
+    /// The expectations that did not hold. That every question to a model is a valid one is expected of every script.
     pub failures: Vec<Failed>,
     /// How many faults were never met: an enumeration is through when its fault is one of them.
     pub faults_left: usize,
@@ -174,7 +179,7 @@ impl Player {
             let wrong = |message: String| PlayError::Line { file: script.name.clone(), line: *number, message };
             if let Line::Expect(wanted) = line {
                 if !self.at_moment {
-                    self.run().await.map_err(|error| wrong(error.to_string()))?;
+                    self.run().await.map_err(wrong)?;
                 }
                 let output = self.output().await.map_err(wrong)?;
                 let differences = output::compare(&output.to_json().map_err(|error| wrong(error.to_string()))?, wanted);
@@ -186,8 +191,10 @@ impl Player {
             self.at_moment = matches!(line, Line::Advance(_));
             self.line(line).await.map_err(wrong)?;
         }
-        self.run().await.map_err(|error| PlayError::SetUp(error.to_string()))?;
+        self.run().await.map_err(PlayError::SetUp)?;
         let output = self.output().await.map_err(PlayError::SetUp)?;
+        let last = script.lines.last().map_or(1, |line| line.number);
+        failures.extend(invalid_questions(&output).map(|invalid| Failed { line: last, differences: vec![invalid] }));
         Ok(Played { output, failures, faults_left: self.world.plan.rules_left() })
     }
 
@@ -229,13 +236,29 @@ impl Player {
                 self.world.fakes.add_file(*channel, file, content.clone());
             }
             Line::Advance(duration) => self.advance(*duration).await.map_err(|error| error.to_string())?,
-            Line::Run => self.run().await.map_err(|error| error.to_string())?,
+            Line::Run => self.run().await?,
             Line::Kill(rule) | Line::Fault(rule) | Line::Freeze(rule) => self.world.plan.arm(rule.clone()),
             Line::Restart => self.stop().await,
             Line::Replay(_) | Line::Expect(_) => {}
-            Line::Tap(_) | Line::Invoke(_) => return Err("this version cannot play this line".to_owned()),
+            Line::Tap(tap) => self.tap(tap).await?,
+            Line::Invoke(_) => return Err("this version cannot play this line".to_owned()),
         }
         Ok(())
+    }
+
+    /// Presses a button, as often as the line says, at one moment.
+    async fn tap(&mut self, tap: &Tap) -> Result<(), String> {
+        let chat = ChatId { channel: tap.channel, account: tap.account.clone(), chat: tap.chat.clone() };
+        let found = self.world.fakes.find_button(&chat, &tap.button);
+        let (message, button) = found.ok_or_else(|| format!("the chat shows no button `{}` now", tap.button))?;
+        let chat_type = self.world.fakes.chat_type(&chat);
+        let pressed = Pressed { tap, message: &message, button: &button, chat_type };
+        let first = self.deliveries.len() as u64 + 1;
+        let requests = (first..first + tap.times).map(|number| {
+            let fresh = Fresh { number, message: 0, now: self.world.clock.now() };
+            (taps::request(&pressed, &self.world.config, &fresh), Sign::Configured)
+        });
+        self.deliver(requests.collect()).await.map_err(|error| error.to_string())
     }
 
     /// A redeploy with new settings.
@@ -400,12 +423,14 @@ impl Player {
         }
     }
 
-    /// Works the queues until nothing is left in them, time passing as needed.
-    async fn run(&mut self) -> Result<(), HostError> {
+    /// Works the queues until nothing is left in them but what waits for a person, time passing as needed.
+    async fn run(&mut self) -> Result<(), String> {
         let limit = Instant::now() + RUN_LIMIT;
         while Instant::now() < limit {
             let running = self.process.as_ref().map_or(0, |process| process.host.running());
-            let end = match (running, self.next_due()) {
+            let parked = if running == 0 { Parked::look(&self.world).await } else { Ok(Parked::default()) };
+            let due = parked.map_err(|error| error.to_string())?.next_due(&self.world);
+            let end = match (running, due) {
                 (0, None) => return Ok(()),
                 (0, Some(due)) => {
                     let wait = due.since(self.world.clock.now_ms()).max(Duration::from_millis(1));
@@ -413,14 +438,9 @@ impl Player {
                 }
                 (_, _) => Until::Idle(limit),
             };
-            self.until(end).await?;
+            self.until(end).await.map_err(|error| error.to_string())?;
         }
         Ok(())
-    }
-
-    /// When the next message of any queue can be received; none if every queue is empty.
-    fn next_due(&self) -> Option<Millis> {
-        self.world.queues.all().filter_map(|queue| queue.next_due().ok().flatten()).min()
     }
 
     async fn output(&self) -> Result<Output, String> {
@@ -428,6 +448,17 @@ impl Player {
         output.deliveries = self.deliveries.iter().map(|(delivery, _)| delivery.clone()).collect();
         Ok(output)
     }
+}
+
+/// The questions to models that no provider would take, as expectations that did not hold.
+fn invalid_questions(output: &Output) -> impl Iterator<Item = Difference> + '_ {
+    let numbered = output.model_requests.iter().enumerate();
+    numbered.filter(|(_, request)| !request.problems.is_empty()).map(|(index, request)| Difference {
+        pointer: format!("/model_requests/{index}/problems"),
+        want: Value::Array(Vec::new()),
+        got: Some(request.problems.iter().cloned().map(Value::String).collect()),
+        nearest: None,
+    })
 }
 
 /// An answer as the output shows it; a stream is followed to its end.

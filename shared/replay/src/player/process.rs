@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
-use turnlock_app::model::capabilities;
+use turnlock_app::model::{capabilities, route};
 use turnlock_clock::Clock;
 use turnlock_config::Config;
 use turnlock_embedded::EmbeddedDynamoDb;
 use turnlock_host::{Host, HostError, Ports};
-use turnlock_models::{Capabilities, Model, ModelError, ModelRequest, ModelStream, Scripted};
+use turnlock_models::{Capabilities, Model, ModelError, ModelRequest, ModelStream, Router, Scripted};
 use turnlock_queue::local::LocalQueues;
 use turnlock_store::Store;
 
@@ -61,21 +61,44 @@ impl World {
                 Box::pin(async move { in_turn(&event, work).await })
             })),
             platforms: life.platform(self.fakes.clone()),
-            model: Arc::new(Gated {
-                capabilities: self
-                    .config
-                    .models
-                    .first()
-                    .map_or_else(|| self.model.capabilities().clone(), capabilities),
-                inner: self.model.clone(),
-                life: life.clone(),
-            }),
+            models: Arc::new(self.models(&life)),
             clock: self.clock.clone(),
-            config: Arc::clone(&self.config),
+            config: Arc::new(self.deployed()),
             open: false,
             seed,
         };
         Ok(Process { host: Host::new(ports)?, life })
+    }
+
+    /// The models of the configuration, in their order. All of them are played by the scripted one: the next line that fits
+    /// answers whichever is asked.
+    fn models(&self, life: &Life) -> Router {
+        let routes = self.config.models.iter().map(|settings| {
+            let model = Gated {
+                name: settings.model.clone(),
+                capabilities: capabilities(settings),
+                inner: Arc::clone(&self.model),
+                life: life.clone(),
+            };
+            route(settings, Arc::new(model))
+        });
+        let routes: Vec<_> = routes.collect();
+        if !routes.is_empty() {
+            return Router::new(routes);
+        }
+        Router::single(Arc::new(Gated {
+            name: self.model.name().to_owned(),
+            capabilities: self.model.capabilities().clone(),
+            inner: Arc::clone(&self.model),
+            life: life.clone(),
+        }))
+    }
+
+    /// The configuration, with what the scripted tools may do.
+    fn deployed(&self) -> Config {
+        let mut config = Config::clone(&self.config);
+        config.approvals.rules.extend(self.tools.rules());
+        config
     }
 
     /// The table, as nobody's process: without faults and counts.
@@ -84,9 +107,10 @@ impl World {
     }
 }
 
-/// The model as one process reaches it: able to do what the configuration says; a dead process hears nothing of it any
-/// more.
+/// A model as one process reaches it: called as the configuration calls it, and able to do what that says; a dead process
+/// hears nothing of it any more.
 struct Gated {
+    name: String,
     inner: Arc<Scripted>,
     capabilities: Capabilities,
     life: Life,
@@ -95,7 +119,7 @@ struct Gated {
 #[async_trait]
 impl Model for Gated {
     fn name(&self) -> &str {
-        self.inner.name()
+        &self.name
     }
 
     fn capabilities(&self) -> &Capabilities {
@@ -105,7 +129,7 @@ impl Model for Gated {
     async fn stream(&self, request: &ModelRequest) -> Result<ModelStream, ModelError> {
         self.life.gate().await;
         let life = self.life.clone();
-        let stream = self.inner.stream_as(request, &self.capabilities)?;
+        let stream = self.inner.stream_as(&self.name, request, &self.capabilities)?;
         Ok(Box::pin(stream.then(move |event| {
             let life = life.clone();
             async move {

@@ -125,7 +125,7 @@ pub(super) fn say(say: &Say, config: &Config, fresh: &Fresh) -> Unsigned {
     Unsigned { route, method: Method::POST, headers: HeaderMap::new(), body: body.to_string().into(), id }
 }
 
-fn number(text: &str) -> Value {
+pub(super) fn number(text: &str) -> Value {
     text.parse::<i64>().map_or_else(|_| json!(text), |number| json!(number))
 }
 

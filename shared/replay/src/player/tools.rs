@@ -7,12 +7,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use turnlock_clock::Clock;
+use turnlock_config::{ApprovalAction, ApprovalRule};
 use turnlock_domain::time::Millis;
 use turnlock_store::Store;
 use turnlock_tools::{Registry, Risk, ToolContext, ToolError, ToolHandler, ToolInfo, ToolOutput, ToolSpec};
 
 use crate::faults::Life;
-use crate::script::{Risk as ScriptRisk, ToolLine};
+use crate::script::{Policy, Risk as ScriptRisk, ToolLine};
 
 /// One start of a tool.
 #[derive(Debug, Clone)]
@@ -35,6 +36,7 @@ pub(super) struct ScriptedTools {
 
 struct Tool {
     risk: Risk,
+    policy: Policy,
     keyed: bool,
     answers: VecDeque<ToolLine>,
 }
@@ -46,11 +48,28 @@ impl ScriptedTools {
         let new = !tools.contains_key(&line.name);
         let tool = tools.entry(line.name.clone()).or_insert_with(|| Tool {
             risk: risk(line.risk),
+            policy: line.policy,
             keyed: line.keyed,
             answers: VecDeque::new(),
         });
         tool.answers.push_back(line);
         new
+    }
+
+    /// What the tools may do, as rules that stand behind those of the configuration.
+    pub(super) fn rules(&self) -> Vec<ApprovalRule> {
+        let rule = |(name, tool): (&String, &Tool)| ApprovalRule {
+            tool: Some(name.clone()),
+            risk: None,
+            channel: None,
+            sender: None,
+            action: match tool.policy {
+                Policy::Allow => ApprovalAction::Allow,
+                Policy::Ask => ApprovalAction::Ask,
+                Policy::Deny => ApprovalAction::Deny,
+            },
+        };
+        lock(&self.tools).iter().map(rule).collect()
     }
 
     /// Every start so far.

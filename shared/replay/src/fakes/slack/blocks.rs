@@ -1,5 +1,7 @@
 //! Blocks as a reader sees them, and Slack's limits on them (docs.slack.dev, Block Kit reference).
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::text::{self, Visible};
@@ -61,8 +63,15 @@ fn block_text(block: &Value, buttons: &mut Vec<Button>) -> Result<Visible, &'sta
         "rich_text" => Ok(joined(list(&block["elements"]).iter().map(rich), "\n")),
         "actions" if list(&block["elements"]).len() > 25 => Err("invalid_blocks"),
         "actions" => {
+            let first = buttons.len();
             for element in list(&block["elements"]) {
                 buttons.extend(button(element, id)?);
+            }
+            let named = buttons.iter().skip(first).filter(|button| !button.action.is_empty());
+            // "Should be unique among all other action_ids in the containing block" (docs.slack.dev, "Button element").
+            let mut names = BTreeSet::new();
+            if !named.map(|button| &button.action).all(|name| names.insert(name)) {
+                return Err("invalid_blocks");
             }
             Ok(Visible::default())
         }
@@ -123,7 +132,8 @@ fn button(element: &Value, block: &str) -> Result<Option<Button>, &'static str> 
     }
     let field = |name: &str| element[name].as_str().unwrap_or_default();
     let label = &element["text"]["text"];
-    let is_valid = characters(label) <= 75
+    let is_valid = element["text"]["type"] == "plain_text"
+        && (1..=75).contains(&characters(label))
         && field("value").chars().count() <= 2_000
         && field("url").chars().count() <= 3_000
         && field("action_id").chars().count() <= 255;
@@ -172,12 +182,20 @@ mod tests {
         let section =
             |length: usize| json!({ "type": "section", "text": { "type": "mrkdwn", "text": "x".repeat(length) } });
         let markdown = |length: usize| json!({ "type": "markdown", "text": "x".repeat(length) });
+        let actions = |buttons: &[(&str, &str)]| {
+            let button = |(label, action): &(&str, &str)| json!({ "type": "button", "text": { "type": "plain_text", "text": label }, "action_id": action });
+            json!({ "type": "actions", "elements": buttons.iter().map(button).collect::<Vec<_>>() })
+        };
         let table = [
             (vec![section(3_000)], None),
             (vec![section(3_001)], Some("invalid_blocks")),
             (vec![markdown(6_000), markdown(6_001)], Some("msg_blocks_too_long")),
             (vec![json!({ "type": "divider" }); 51], Some("invalid_blocks")),
             (vec![json!({ "type": "hologram" })], Some("invalid_blocks")),
+            (vec![actions(&[("Allow", "a"), ("Deny", "d")])], None),
+            (vec![actions(&[("Allow", "a")]), actions(&[("Allow", "a")])], None),
+            (vec![actions(&[("Allow", "a"), ("Deny", "a")])], Some("invalid_blocks")),
+            (vec![actions(&[("", "a")])], Some("invalid_blocks")),
         ];
         for (blocks, error) in table {
             assert_eq!(read(&blocks).err(), error);
