@@ -56,4 +56,19 @@ mod tests {
         assert_eq!(left("2026-01-05T23:59:59Z"), 1);
         assert_eq!(left("2026-01-05T09:30:00Z"), 52_200);
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cap_is_reached_by_what_was_added_and_a_counter_that_cannot_be_read_stops_nobody() {
+        let clock = turnlock_clock::Clock::starting_at("2026-01-05T09:00:00Z".parse().expect("a time"));
+        let database = turnlock_embedded::EmbeddedDynamoDb::memory().expect("a database");
+        let store = Store::embedded(database.http_client(), "turnlock", clock, 1);
+        assert!(!is_reached(&store, Some(0)).await, "there is no table");
+        add(&store, Some(10), 5).await;
+        store.create_table().await.expect("a table");
+        for (cost, cap, want) in [(9, Some(10), false), (0, Some(10), false), (1, Some(10), true), (1, None, false)] {
+            add(&store, cap, cost).await;
+            assert_eq!(is_reached(&store, cap).await, want, "{cost}");
+        }
+        assert_eq!(store.spent_today().await.expect("read"), 10, "without a cap nothing is counted");
+    }
 }

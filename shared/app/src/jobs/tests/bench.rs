@@ -31,7 +31,7 @@ pub(super) struct Bench {
     pub(super) store: Store,
     pub(super) model: Arc<Scripted>,
     queues: LocalQueues,
-    jobs: Jobs,
+    pub(super) jobs: Jobs,
 }
 
 pub(super) const fn seconds(seconds: u64) -> Duration {

@@ -1,9 +1,11 @@
 //! Consolidation as one worker sees it: what memory takes in, where the boundary goes, and what failures cost.
 
+use std::sync::Arc;
+
 use serde_json::json;
 use turnlock_domain::message::{Block, Message, Reasoning, Role};
 use turnlock_domain::turn::Outcome;
-use turnlock_models::{Capabilities, Scripted, Wire};
+use turnlock_models::{Capabilities, Price, Route, Router, Scripted, Wire};
 use turnlock_store::memory::ScopeHead;
 
 use super::bench::{Bench, SCOPE, conversation, saving, seconds, session};
@@ -212,4 +214,44 @@ async fn v14_a_forgotten_fact_does_not_come_back_through_the_snapshot() {
     let after: ScopeHead = bench.store.scope_head(SCOPE).await.expect("read");
     assert!(after.needs_snapshot(), "what was stamped with the epoch before the facts is old: {after:?}");
     assert!(!snapshot(&bench.facts().await, &[]).contains(facts[0].text()));
+}
+
+/// Memory names the model that answered, and what it is shown fits every model.
+#[tokio::test(start_paused = true)]
+async fn the_next_model_answers_for_one_that_fails() {
+    let mut bench = Bench::with_session(&conversation(15)).await;
+    let capabilities = Capabilities { tools: true, context_tokens: Some(8_000), ..Capabilities::default() };
+    let other = Arc::new(Scripted::new(Wire::Neutral).with_name("other").with_capabilities(capabilities));
+    bench.jobs.models = Arc::new(Router::new(vec![Route::free(bench.model.clone()), Route::free(other.clone())]));
+    bench.script(json!({ "error": "overloaded", "times": 100 }));
+    bench.owe(0).await;
+    bench.work(seconds(60)).await;
+    assert_eq!((bench.head().await.boundary, bench.model.requests().len(), other.requests().len()), (24, 1, 1));
+    assert_eq!(bench.episodes().await[0].evidence().model(), "other");
+    assert!(bench.facts().await.iter().all(|fact| fact.evidence().model() == "other"));
+}
+
+/// A job is no way around the cap: it sleeps until the day is over, no failure is counted, and its own cost counts.
+#[tokio::test(start_paused = true)]
+async fn a_job_waits_for_the_next_day_when_this_one_has_cost_what_it_may() {
+    let mut bench = Bench::with_session(&conversation(15)).await;
+    let price = Price { input: 1_000_000, ..Price::default() };
+    let route = Route { price, ..Route::free(bench.model.clone()) };
+    bench.jobs.models = Arc::new(Router::new(vec![route]));
+    bench.jobs.daily_cost = Some(50);
+    bench.store.add_spent(50).await.expect("added");
+    bench.owe(0).await;
+    // The bench's day begins at nine.
+    bench.work(seconds(15 * 3600 - 60)).await;
+    let head = bench.head().await;
+    assert_eq!((bench.model.requests().len(), head.boundary, head.claim_failures), (0, 0, 0));
+    let now = bench.store.clock().now_ms();
+    assert!(head.claim_until.is_none_or(|until| until <= now), "a later turn may owe it again");
+    let mut line = saving("consolidate", 0, "boxes", "There are boxes.");
+    line["usage"] = json!({ "input_tokens": 7 });
+    bench.script(line);
+    bench.work(seconds(180)).await;
+    assert_eq!((bench.model.requests().len(), bench.head().await.boundary), (1, 24));
+    assert_eq!(bench.store.spent_today().await.expect("read"), 7);
+    assert!(bench.is_drained().await);
 }

@@ -11,6 +11,13 @@ struct Notes {
     slow: Duration,
     began: Instant,
     sent: Mutex<Vec<(u128, MessageKind)>>,
+    texts: Mutex<Vec<String>>,
+}
+
+impl Notes {
+    fn taking(slow: Duration) -> Arc<Self> {
+        Arc::new(Self { slow, began: Instant::now(), sent: Mutex::default(), texts: Mutex::default() })
+    }
 }
 
 #[async_trait]
@@ -19,6 +26,9 @@ impl Queue for Notes {
         sleep(self.slow).await;
         let event: OutboundEvent = serde_json::from_str(&message.body).unwrap();
         self.sent.lock().unwrap().push((self.began.elapsed().as_millis(), event.message_kind));
+        if event.message_kind == MessageKind::Streaming {
+            self.texts.lock().unwrap().push(event.text());
+        }
         Ok(())
     }
 
@@ -43,14 +53,14 @@ fn ms(ms: u64) -> Duration {
 
 /// What leaves beside a turn that shows text at these times, and when the turn was over.
 async fn left(slow: Duration, texts: &[u64], turn: Duration) -> (Vec<(u128, MessageKind)>, u128) {
-    let notes = Arc::new(Notes { slow, began: Instant::now(), sent: Mutex::default() });
+    let notes = Notes::taking(slow);
     let outbound: Arc<dyn Queue> = Arc::clone(&notes) as _;
     let (settings, event) = (AgentSettings::from_config(&Config::default()), question());
     let frames = Frames::new(&outbound, &settings, &event, 1);
     let work = async {
-        for (number, at) in texts.iter().enumerate() {
+        for at in texts {
             sleep_until(notes.began + ms(*at)).await;
-            frames.show(&"word ".repeat(number + 1));
+            frames.show("word ");
         }
         sleep_until(notes.began + turn).await;
     };
@@ -88,7 +98,7 @@ async fn a_slow_queue_holds_up_no_turn() {
 /// The work beside is looked after in the middle of a send.
 #[tokio::test(start_paused = true)]
 async fn the_work_is_polled_while_a_frame_is_sent() {
-    let notes = Arc::new(Notes { slow: ms(400), began: Instant::now(), sent: Mutex::default() });
+    let notes = Notes::taking(ms(400));
     let outbound: Arc<dyn Queue> = Arc::clone(&notes) as _;
     let (settings, event) = (AgentSettings::from_config(&Config::default()), question());
     let frames = Frames::new(&outbound, &settings, &event, 1);
@@ -99,4 +109,68 @@ async fn the_work_is_polled_while_a_frame_is_sent() {
         at
     });
     assert_eq!(looked_at.await, 1100);
+}
+
+/// The texts of the frames that leave beside `work`, which is told when it begins.
+async fn shown<F: Future<Output = ()>>(work: impl FnOnce(Arc<Frames<'static>>) -> F) -> Vec<String> {
+    let notes = Notes::taking(Duration::ZERO);
+    let outbound: &'static Arc<dyn Queue> = Box::leak(Box::new(Arc::clone(&notes) as _));
+    let event: &'static InboundEvent = Box::leak(Box::new(question()));
+    let frames = Arc::new(Frames::new(outbound, &AgentSettings::from_config(&Config::default()), event, 1));
+    frames.beside(work(Arc::clone(&frames))).await;
+    let texts = notes.texts.lock().unwrap().clone();
+    texts
+}
+
+/// Reasoning shows in no frame, and a word that begins as a secret not before it is known what it is.
+#[tokio::test(start_paused = true)]
+async fn a_frame_shows_neither_reasoning_nor_a_secret() {
+    let texts = shown(|frames| async move {
+        frames.begin(true);
+        frames.show("a thought</think>The key is ");
+        sleep(ms(1200)).await;
+        frames.show("AKIA");
+        sleep(ms(1500)).await;
+        frames.show("IOSFODNN7EXAMPLE");
+        sleep(ms(1500)).await;
+        frames.show(", and that is it.");
+        sleep(ms(1500)).await;
+    });
+    assert_eq!(texts.await, ["The key is ", "The key is [secret removed], and that is it."]);
+}
+
+/// What one answer said stands until the next has something to say.
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_was_not_shown_yet_is_shown_while_the_next_is_silent() {
+    let texts = shown(|frames| async move {
+        frames.begin(false);
+        frames.show("Let me look.");
+        sleep(ms(500)).await;
+        frames.begin(false);
+        sleep(ms(1000)).await;
+        assert!(!frames.is_shown(), "nothing of this answer");
+        frames.show("It is ");
+        sleep(ms(2000)).await;
+        assert!(frames.is_shown());
+    });
+    assert_eq!(texts.await, ["Let me look.", "It is "]);
+}
+
+/// What nobody saw is taken back; what somebody saw is marked, when the next frame is due, and goes on under another fence.
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_breaks_off_is_withdrawn_unseen_and_marked_seen() {
+    let texts = shown(|frames| async move {
+        frames.begin(false);
+        frames.show("Unseen");
+        assert!(!frames.withdraw());
+        sleep(ms(2000)).await;
+        frames.begin(false);
+        frames.show("Once upon ");
+        sleep(ms(1000)).await;
+        frames.show("a time ");
+        assert!(frames.withdraw());
+        frames.interrupted().await;
+    });
+    let mark = Language::English.interrupted();
+    assert_eq!(texts.await, ["Once upon ".to_owned(), format!("Once upon a time\n\n{mark}")]);
 }
