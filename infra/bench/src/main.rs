@@ -1,5 +1,5 @@
 //! `cargo xtask bench`: what a turn takes on this machine, and what a cold start. What is measured, and how, is in
-//! [`turns`], [`path`], [`host`] and [`delivery`], and in [`turnlock_bench::cold`].
+//! [`turns`], [`path`], [`host`], [`delivery`] and [`stream`], and in [`turnlock_bench::cold`].
 
 #![expect(clippy::print_stdout, reason = "the figures are the output")]
 
@@ -7,6 +7,7 @@ mod delivery;
 mod host;
 mod path;
 mod report;
+mod stream;
 mod turns;
 
 use std::fmt::Display;
@@ -37,6 +38,8 @@ enum Benchmark {
     Turn(Turn),
     /// Deliveries: from the commit to what the chat shows, plain and streamed
     Delivery(Delivery),
+    /// Streams: what a delta costs, and the gaps between frames, alone and a hundred at once
+    Stream(Stream),
     /// Cold starts: the functions' binaries that stand beside this program
     Cold(Cold),
 }
@@ -65,6 +68,15 @@ struct Delivery {
 }
 
 #[derive(Debug, clap::Args)]
+struct Stream {
+    /// Write the result as one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    settings: stream::Settings,
+}
+
+#[derive(Debug, clap::Args)]
 struct Turn {
     /// Write the result as one JSON object
     #[arg(long)]
@@ -83,6 +95,7 @@ fn main() -> anyhow::Result<ExitCode> {
     match Arguments::parse().benchmark {
         Benchmark::Turn(options) => print(&turn(&options)?, options.json)?,
         Benchmark::Delivery(options) => print(&deliveries()?, options.json)?,
+        Benchmark::Stream(options) => print(&streams(&options.settings)?, options.json)?,
         Benchmark::Cold(options) => print(&cold(&options)?, options.json)?,
     }
     Ok(ExitCode::SUCCESS)
@@ -113,6 +126,12 @@ fn cold(options: &Cold) -> anyhow::Result<cold::Report> {
 fn deliveries() -> anyhow::Result<delivery::Report> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(delivery::measure())
+}
+
+/// One thread, as the host runs.
+fn streams(settings: &stream::Settings) -> anyhow::Result<stream::Report> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(stream::measure(settings))
 }
 
 fn turn(options: &Turn) -> anyhow::Result<Report> {

@@ -36,7 +36,7 @@ struct Benchmark {
 }
 
 /// Every benchmark.
-const BENCHMARKS: [Benchmark; 3] = [
+const BENCHMARKS: [Benchmark; 4] = [
     Benchmark {
         name: "turn",
         about: "Plain turns: how many a second, and what one costs at any length of a session",
@@ -45,6 +45,11 @@ const BENCHMARKS: [Benchmark; 3] = [
     Benchmark {
         name: "delivery",
         about: "Deliveries: from the commit to what a chat shows, and calls to the platforms",
+        build: "build --locked --package turnlock-bench",
+    },
+    Benchmark {
+        name: "stream",
+        about: "Streams: what a delta costs, and the gaps between frames, alone and a hundred at once",
         build: "build --locked --package turnlock-bench",
     },
     Benchmark {
