@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests, too")]
 
 mod enumeration;
+mod inference;
 mod promises;
 mod run;
 mod sigkill;

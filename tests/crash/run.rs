@@ -4,13 +4,18 @@ use serde_json::{Value, json};
 use turnlock_domain::conversation;
 use turnlock_domain::message::{Message, Role};
 use turnlock_replay::script::Script;
-use turnlock_replay::{FEATURES, Played, play};
+use turnlock_replay::{FEATURES, PlayError, Played, play};
 
 /// Plays lines.
 pub(crate) fn played(title: &str, lines: &[Value], seed: u64) -> Played {
+    try_played(title, lines, seed).unwrap()
+}
+
+/// Plays lines, of which one may not be playable at its moment.
+pub(crate) fn try_played(title: &str, lines: &[Value], seed: u64) -> Result<Played, PlayError> {
     let source: Vec<String> = lines.iter().map(Value::to_string).collect();
     let script = Script::parse(title, &source.join("\n"), FEATURES).unwrap();
-    play(&script, seed).unwrap()
+    play(&script, seed)
 }
 
 /// One replay, played to its end.
@@ -60,6 +65,7 @@ impl Run {
         for session in self.list("/sessions") {
             self.check(session["locked"] == json!(false), "a lock is held");
             self.check(session["unfinished"].is_null(), "an event is unfinished");
+            self.check(session["steer"] == json!(0), "a text for a running turn is left");
             let messages: Vec<Message> = serde_json::from_value(session["messages"].clone()).unwrap();
             let problems = conversation::check(&messages);
             self.check(problems.is_empty(), &format!("the history is not valid: {problems:?}"));
