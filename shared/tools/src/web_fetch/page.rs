@@ -116,11 +116,10 @@ impl Reader<'_> {
         }
         self.gap = self.gap.max(gap(name));
         match name {
+            // Only foreign elements can be closed by their own slash.
+            b"svg" if tag.self_closing => {}
             b"script" | b"style" | b"template" | b"svg" | b"iframe" | b"noembed" | b"noframes" | b"object" => {
-                // Only foreign elements can be closed by their own slash.
-                if !(name == b"svg" && tag.self_closing) {
-                    self.hidden = Some((name.to_vec(), 1));
-                }
+                self.hidden = Some((name.to_vec(), 1));
             }
             b"title" => self.in_title = self.page.title.is_empty(),
             b"pre" | b"textarea" => self.pre += 1,
@@ -232,6 +231,7 @@ fn gap(name: &[u8]) -> Gap {
 #[cfg(test)]
 mod tests {
     use insta::assert_snapshot;
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -310,5 +310,17 @@ mod tests {
             "<meta charset=euc-kr>é",
             "no page, no meta"
         );
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+
+        #[test]
+        fn no_page_is_too_strange(html in "(<[/!]?[a-z0-9]{0,6}[ /=a-z\"']{0,6}>?|&[#a-z0-9]{0,6};?|[\\PC\n]{0,6}){0,30}", cut in any::<usize>()) {
+            let whole = html.as_bytes();
+            let body = &whole[..cut % (whole.len() + 1)];
+            let page = page(&decoded(body, None, true, true));
+            prop_assert!(page.text.len() <= 20 * (body.len() + 20) * 4);
+        }
     }
 }

@@ -22,27 +22,34 @@ use super::*;
 use crate::Registry;
 use crate::context::example;
 
-/// What names stand for, the second time and the first, and how often each was asked for.
+/// What names stand for, and how often each was asked for.
 #[derive(Clone, Default)]
-pub(super) struct Names(Arc<Mutex<HashMap<String, (Vec<Vec<SocketAddr>>, usize)>>>);
+pub(super) struct Names(Arc<Mutex<HashMap<String, Name>>>);
+
+#[derive(Default)]
+struct Name {
+    /// What it stands for the first time, the second, and so on; the last from then on.
+    answers: Vec<Vec<SocketAddr>>,
+    asked: usize,
+}
 
 impl Names {
-    /// `name` stands for these, time after time, and for the last of them from then on.
+    /// Makes `name` known, as if it had not been asked for.
     fn set(&self, name: &str, answers: &[&[SocketAddr]]) {
         let answers = answers.iter().map(|addresses| addresses.to_vec()).collect();
-        self.0.lock().expect("names").insert(name.to_owned(), (answers, 0));
+        self.0.lock().expect("names").insert(name.to_owned(), Name { answers, asked: 0 });
     }
 
     pub(super) fn look_up(&self, host: &str, _: u16) -> Vec<SocketAddr> {
         let mut names = self.0.lock().expect("names");
-        let Some((answers, asked)) = names.get_mut(host) else { return Vec::new() };
+        let Some(Name { answers, asked }) = names.get_mut(host) else { return Vec::new() };
         let answer = answers[(*asked).min(answers.len() - 1)].clone();
         *asked += 1;
         answer
     }
 
     fn asked(&self, name: &str) -> usize {
-        self.0.lock().expect("names")[name].1
+        self.0.lock().expect("names")[name].asked
     }
 }
 
