@@ -8,6 +8,9 @@ mod reply;
 
 use std::process::ExitCode;
 
+use turnlock_channels::command;
+use turnlock_domain::envelope::Command;
+
 use crate::arguments::Options;
 use crate::client::{Client, Posted};
 use crate::data::random_text;
@@ -18,12 +21,13 @@ use crate::signals::Signals;
 use crate::{console, logs, signals};
 
 use self::input::{Input, Line};
-use self::reply::Reply;
+use self::reply::{Follows, Reply};
 
 const HELP: &str = "\
 /new      begin a new conversation
 /stop     end what the agent is doing (or Ctrl-C)
 /status   what it is doing
+/approve  allow what it asks for (or /deny)
 /help     what it can do
 /quit     leave (or Ctrl-D, or Ctrl-C twice)";
 
@@ -115,34 +119,41 @@ impl<'s> Conversation<'s> {
         let accepted = self.post(text).await?;
         let mut events = self.client.events(&accepted);
         let mut reply = Reply::new(self.input.is_terminal());
+        let mut asked = false;
         loop {
             let next = tokio::select! {
                 biased;
                 news = events.next() => {
-                    if reply.show(news?) {
-                        self.interrupted = false;
-                        return Ok(Leaving::No);
+                    match reply.show(news?) {
+                        Follows::Nothing => {
+                            self.interrupted = false;
+                            return Ok(Leaving::No);
+                        }
+                        Follows::Decision => asked = true,
+                        Follows::More => {}
                     }
                     continue;
                 }
                 () = self.signals.next() => Next::Interrupt,
-                line = self.input.overtaking() => Next::Line(line),
+                line = self.input.overtaking(asked) => Next::Line(line),
             };
             match next {
                 Next::Interrupt if self.interrupted => return Ok(Leaving::Yes),
                 Next::Interrupt => {
                     self.interrupted = true;
-                    self.stop().await?;
+                    self.command("/stop").await?;
                 }
-                Next::Line(Line::Text(text)) if text == "/stop" => self.stop().await?,
+                Next::Line(Line::Text(text)) if overtakes(&text) => self.command(&text).await?,
+                // Nobody is left here who could decide.
+                Next::Line(Line::End) if asked => return Ok(Leaving::Yes),
                 Next::Line(line) => self.input.keep(line),
             }
         }
     }
 
-    /// The answer to a stop is what it stops; its own notice is not waited for.
-    async fn stop(&self) -> anyhow::Result<()> {
-        self.client.post_message(self.session, "/stop", &random_text(16)?).await.map(|_| ())
+    /// The answer to a stop is what it stops, and to a decision what it is about; its own notice is not waited for.
+    async fn command(&self, text: &str) -> anyhow::Result<()> {
+        self.client.post_message(self.session, text, &random_text(16)?).await.map(|_| ())
     }
 
     async fn post(&self, text: &str) -> anyhow::Result<crate::client::Accepted> {
@@ -156,6 +167,15 @@ impl<'s> Conversation<'s> {
                 }
             }
         }
+    }
+}
+
+/// Whether a line is for what the agent does now.
+fn overtakes(text: &str) -> bool {
+    match command::typed(text) {
+        Some(Command::Stop | Command::Approve | Command::Deny) => true,
+        Some(Command::New | Command::Status | Command::Help | Command::Tap | Command::Steer | Command::Unknown)
+        | None => false,
     }
 }
 

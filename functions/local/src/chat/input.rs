@@ -62,9 +62,10 @@ impl Input {
         }
     }
 
-    /// A line typed while an answer is on its way; never anything from a pipe, whose lines wait for their turn.
-    pub(super) async fn overtaking(&mut self) -> Line {
-        if !self.is_terminal || self.ended {
+    /// A line typed while an answer is on its way; nothing from a pipe, whose lines wait for their turn, unless the answer
+    /// waits for a line (`asked`).
+    pub(super) async fn overtaking(&mut self, asked: bool) -> Line {
+        if !(self.is_terminal || asked) || self.ended {
             return std::future::pending().await;
         }
         self.read().await

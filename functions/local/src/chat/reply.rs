@@ -16,21 +16,39 @@ impl Reply {
         Self { shown: String::new(), live }
     }
 
-    /// Shows what is new; true if that was all.
-    pub(super) fn show(&mut self, news: News) -> bool {
+    /// Shows what is new, and says what follows it.
+    pub(super) fn show(&mut self, news: News) -> Follows {
         match news {
             News::Frame(text) if self.live => {
                 console::piece(change(&self.shown, &text));
                 self.shown = text;
-                false
+                Follows::More
             }
-            News::Frame(_) => false,
+            News::Frame(_) => Follows::More,
+            News::Asks(card) => {
+                let line = if self.shown.is_empty() { "" } else { "\n" };
+                console::line(format_args!("{line}{card}"));
+                // What comes next stands below the card, and is said whole.
+                self.shown.clear();
+                Follows::Decision
+            }
             News::Final(text) => {
                 console::line(change(&self.shown, &text));
-                true
+                Follows::Nothing
             }
         }
     }
+}
+
+/// What follows what was shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Follows {
+    /// More of the answer.
+    More,
+    /// Nothing, before somebody has decided.
+    Decision,
+    /// Nothing: that was all.
+    Nothing,
 }
 
 /// What to write so that `shown` becomes `text`.

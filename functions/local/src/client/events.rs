@@ -18,6 +18,8 @@ const PAUSE: Duration = Duration::from_millis(500);
 pub(crate) enum News {
     /// The whole text so far.
     Frame(String),
+    /// What a person is asked; the answer goes on once somebody has decided.
+    Asks(String),
     /// The answer.
     Final(String),
 }
@@ -107,6 +109,8 @@ impl Reader {
         let text = || serde_json::from_str::<Value>(data).ok()?["text"].as_str().map(str::to_owned);
         let news = match name {
             "frame" => text().map(News::Frame),
+            "approval" => text().map(News::Asks),
+            "merged" => Some(News::Final(String::new())),
             "final" => Some(News::Final(text().unwrap_or_default())),
             _ => None,
         };
@@ -140,6 +144,15 @@ mod tests {
             assert_eq!(news, [News::Frame("Hé".into()), News::Final("Héllo".into())], "chunks of {size}");
             assert_eq!(reader.seen.as_deref(), Some("final"));
         }
+    }
+
+    #[test]
+    fn a_card_asks_and_what_another_turn_took_up_is_over() {
+        let mut reader = Reader::default();
+        reader.take(b"id: 1.9\nevent: approval\ndata: {\"text\":\"May I?\",\"approval\":\"a1\"}\n\n");
+        reader.take(b"id: final\nevent: merged\ndata: {\"merged_into\":\"e1\"}\n\n");
+        let news: Vec<News> = std::iter::from_fn(|| reader.next()).collect();
+        assert_eq!(news, [News::Asks("May I?".into()), News::Final(String::new())]);
     }
 
     #[test]

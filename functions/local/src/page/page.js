@@ -68,7 +68,7 @@ async function post(text, session) {
   }
 }
 
-/** The frames and the final of a message, as they come; a connection that breaks is taken up where it ended. */
+/** What a message comes to, as it comes: frames, cards that ask, the final; a connection that breaks is taken up where it ended. */
 async function* news(path) {
   let seen = null;
   for (let failures = 0; failures < RESUMES; failures += 1) {
@@ -98,10 +98,11 @@ async function* news(path) {
             return [line.slice(0, at), line.slice(at + 2)];
           }));
           if (fields.id) seen = fields.id;
-          if (fields.event !== "frame" && fields.event !== "final") continue;
+          if (!["frame", "approval", "final", "merged"].includes(fields.event)) continue;
           failures = 0;
-          yield { final: fields.event === "final", ...JSON.parse(fields.data) };
-          if (fields.event === "final") return;
+          const final = fields.event === "final" || fields.event === "merged";
+          yield { final, ...JSON.parse(fields.data) };
+          if (final) return;
         }
       }
     } catch { /* resumed below */ }
@@ -167,6 +168,10 @@ async function talk(text) {
     const accepted = await post(text, session);
     for await (const one of news(accepted.links.stream)) {
       if (conversation !== shownConversation) return;
+      if (one.approval) {
+        ask(one);
+        continue;
+      }
       const kind = { error: "agent error", notice: "agent notice" }[one.kind] || "agent";
       if (one.final && !one.text) reply.element.remove();
       else reply.set(one.text, one.final ? kind : "agent waiting");
@@ -180,6 +185,32 @@ async function talk(text) {
     if (conversation === shownConversation) working(-1);
     refresh();
   }
+}
+
+/** Shows a card and its buttons; the answer comes in the reply. */
+function ask(card) {
+  const { element } = bubble("agent notice", card.text);
+  const buttons = [["Allow", "allow"], ["Deny", "deny"]].map(([label, decision]) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = label;
+    button.addEventListener("click", async () => {
+      try {
+        const options = { method: "POST", body: JSON.stringify({ decision }) };
+        const response = await call(`/v1/approvals/${encodeURIComponent(card.approval)}`, options);
+        const answer = await response.json().catch(() => ({}));
+        if (!response.ok && response.status !== 409 && response.status !== 410) {
+          throw new Error(answer.message || `the host answered ${response.status}`);
+        }
+        say(answer.state || answer.message);
+        buttons.forEach((button) => button.remove());
+      } catch (error) {
+        complain(error);
+      }
+    });
+    return button;
+  });
+  element.append(document.createElement("br"), ...buttons);
 }
 
 async function stop() {
@@ -336,7 +367,8 @@ function showChats(chats) {
     title.textContent = name;
     element.append(title, ...chat.messages.slice(-5).map((message) => {
       const line = document.createElement("p");
-      line.textContent = message.text + (message.edits ? "  (edited)" : "");
+      const buttons = (message.buttons || []).map((button) => `  [${button.label}]`).join("");
+      line.textContent = message.text + (message.edits ? "  (edited)" : "") + buttons;
       line.classList.toggle("deleted", message.deleted);
       return line;
     }));

@@ -90,7 +90,7 @@ async fn tg_privacy_mode_is_explained_when_a_bot_is_connected() {
     );
     let commands = arguments("setMyCommands")["commands"].clone();
     let names: Vec<&Value> = commands.as_array().unwrap().iter().map(|command| &command["command"]).collect();
-    assert_eq!(names, ["new", "stop", "status", "help"]);
+    assert_eq!(names, ["new", "stop", "status", "help", "approve", "deny"]);
     assert_eq!(commands[0]["description"], "ein neues Gespräch beginnen");
 }
 
