@@ -86,6 +86,11 @@ pub enum Owed {
         /// Which.
         job: Job,
     },
+    /// A new face for the card of a call about which nobody decided: nothing can be pressed any more.
+    Card {
+        /// The approval's id.
+        approval: String,
+    },
 }
 
 /// Derived work for later. Each kind has a queue of its own.

@@ -12,7 +12,7 @@ use turnlock_domain::event::InboundEvent;
 use turnlock_domain::ids::EventId;
 use turnlock_domain::session::SessionKey;
 use turnlock_domain::time::Millis;
-use turnlock_domain::turn::{Failure, Outcome, Owed, Usage};
+use turnlock_domain::turn::{Failure, Outcome, Usage};
 use turnlock_store::StoreError;
 use turnlock_store::sessions::{Acquire, Acquired, Head, HeadChange, LEASE_MARGIN, Lock, Release};
 
@@ -134,6 +134,13 @@ impl Agent {
             }
         };
         let messages = response::without_question(&self.settings, said, Failure::TooOld);
+        let change = HeadChange {
+            tool_calls: head.tool_calls,
+            introduced: head.introduced,
+            steer_done: head.steer_done(want.position, &[]),
+            ask_ended: response::ask_ended(&head, &lock, Ending::Failed(Failure::TooOld)),
+            ..HeadChange::default()
+        };
         let draft = Draft {
             event_id: other.clone(),
             session: session.clone(),
@@ -144,16 +151,9 @@ impl Agent {
             outcome: Outcome::Failed { reason: Failure::TooOld },
             usage: Usage::default(),
             calls: Vec::new(),
-            owed: vec![Owed::Final],
+            owed: response::owed(&change),
             merged: Vec::new(),
             at: self.store.clock().now_ms(),
-        };
-        let change = HeadChange {
-            tool_calls: head.tool_calls,
-            introduced: head.introduced,
-            steer_done: head.steer_done(want.position, &[]),
-            ask_ended: response::ask_ended(&head, &lock, Ending::Failed(Failure::TooOld)),
-            ..HeadChange::default()
         };
         let write = async |draft: &Draft| -> Result<Written<_>, StoreError> {
             self.store.commit(draft, &lock, None, &change).await
@@ -162,7 +162,6 @@ impl Agent {
             Ok(turn) => {
                 let (outcome, attempts) = (EventOutcome::Failed, head.attempts);
                 journal_line::event(other, Some(session), route.channel, outcome, "too_old", attempts);
-                self.show_ended(change.ask_ended.as_ref()).await;
                 self.tell(&turn, &route).await;
             }
             Err(_) => self.store.release(&lock, Release::default()).await?,

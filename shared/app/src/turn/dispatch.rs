@@ -8,11 +8,14 @@ use turnlock_domain::turn::{Job, Outcome, Owed};
 use turnlock_queue::{Queue, SendError};
 use turnlock_store::{Store, StoreError};
 
+use crate::approvals;
 use crate::send;
 use crate::words::Language;
 
 /// Where what is owed goes.
 pub struct Dispatch<'a> {
+    /// What cards say.
+    pub store: &'a Store,
     /// Finals.
     pub outbound: &'a dyn Queue,
     /// Consolidations.
@@ -23,12 +26,23 @@ pub struct Dispatch<'a> {
     pub language: Language,
 }
 
+/// Why what is owed could not be sent.
+#[derive(Debug, thiserror::Error)]
+pub enum DispatchError {
+    /// It could not be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// It was not taken.
+    #[error(transparent)]
+    Send(#[from] SendError),
+}
+
 impl Dispatch<'_> {
     /// Sends all that `turn` owes, as an answer to `event`.
     ///
     /// # Errors
-    /// Those of [`Queue::send`]; nothing is lost: the inbound message stays, and its redelivery sends it all again.
-    pub async fn dispatch(&self, turn: &CommittedTurn, event: &InboundEvent) -> Result<(), SendError> {
+    /// [`DispatchError`]; nothing is lost: the inbound message stays, and its redelivery sends it all again.
+    pub async fn dispatch(&self, turn: &CommittedTurn, event: &InboundEvent) -> Result<(), DispatchError> {
         for owed in turn.marker().owed() {
             match owed {
                 Owed::Final => send::outbound(self.outbound, &self.final_event(turn, event)).await?,
@@ -38,6 +52,12 @@ impl Dispatch<'_> {
                         Job::ReviewMemory(_) => self.review,
                     };
                     send::job(queue, job, event.trace.as_deref()).await?;
+                }
+                Owed::Card { approval } => {
+                    // One that is not there any more has no card either.
+                    if let Some(approval) = self.store.approval(approval).await? {
+                        send::outbound(self.outbound, &approvals::settled_card(self.language, &approval)).await?;
+                    }
                 }
             }
         }

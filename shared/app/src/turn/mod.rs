@@ -39,7 +39,7 @@ use turnlock_store::{Store, StoreError};
 use turnlock_tools::Registry;
 
 pub use context::scope;
-pub use dispatch::Dispatch;
+pub use dispatch::{Dispatch, DispatchError};
 pub(crate) use dispatch::{final_of, stored_turn};
 pub(crate) use response::MAX_FAILURES;
 
@@ -449,7 +449,6 @@ impl Agent {
         match committed {
             Ok(turn) => {
                 self.log_committed(receive, &turn, &draft.merged, head);
-                self.show_ended(change.ask_ended.as_ref()).await;
                 Ok(Ok(turn))
             }
             Err(CommitRefused::AlreadyCommitted(marker)) => {
@@ -498,6 +497,7 @@ impl Agent {
 
     fn dispatcher(&self) -> Dispatch<'_> {
         Dispatch {
+            store: &self.store,
             outbound: &*self.outbound,
             consolidate: &*self.consolidate,
             review: &*self.review,

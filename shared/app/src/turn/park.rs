@@ -10,7 +10,7 @@ use std::time::Duration;
 use turnlock_domain::time::Millis;
 use turnlock_queue::SendError;
 use turnlock_store::StoreError;
-use turnlock_store::approvals::{Approval, ApprovalState, Ask, Sleeper, Slept};
+use turnlock_store::approvals::{Approval, Ask, Sleeper, Slept};
 use turnlock_store::journal::StepWritten;
 use turnlock_store::sessions::{Head, Lock};
 
@@ -91,22 +91,6 @@ impl Agent {
             tracing::warn!(%event_id, cause = chain(error), "what a turn asks was not sent; it is sent again");
         }
         sent
-    }
-
-    /// Takes the buttons from the card of a turn that ended before anybody decided. Who presses them all the same is told.
-    pub(super) async fn show_ended(&self, ended: Option<&(String, ApprovalState)>) {
-        let Some((id, _)) = ended else { return };
-        let shown = match self.store.approval(id).await {
-            Ok(None) => return,
-            Ok(Some(approval)) => {
-                let card = approvals::settled_card(self.settings.language, &approval);
-                send::outbound(&*self.outbound, &card).await.map_err(|error| chain(&error))
-            }
-            Err(error) => Err(chain(&error)),
-        };
-        if let Err(cause) = shown {
-            tracing::warn!(approval = id, cause, "a card keeps the buttons of an approval that is over");
-        }
     }
 
     fn sleep_time(&self, until: Millis) -> Duration {

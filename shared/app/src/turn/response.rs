@@ -100,7 +100,10 @@ pub(super) fn draft(
     let (outcome, visible) = outcome(settings, said, ending);
     let intro = intro(settings, envelope, head, ending);
     let mut messages = vec![user];
-    messages.extend(said.steps.iter().cloned());
+    match ending {
+        Ending::Answered => messages.extend(said.steps.iter().cloned()),
+        Ending::Stopped | Ending::Failed(_) => messages.extend(said.steps.iter().cloned().map(unheard)),
+    }
     messages.push(reply(said, ending, &intro, &visible));
     let mut draft = Draft {
         event_id: envelope.event.event_id.clone(),
@@ -112,7 +115,7 @@ pub(super) fn draft(
         outcome,
         usage: usage_of(&said.calls),
         calls: said.calls.clone(),
-        owed: vec![Owed::Final],
+        owed: Vec::new(),
         merged: if ending == Ending::Answered { said.steered.clone() } else { Vec::new() },
         at: now,
     };
@@ -125,8 +128,15 @@ pub(super) fn draft(
         ask_ended: ask_ended(head, lock, ending),
         ..HeadChange::default()
     };
+    draft.owed = owed(&change);
     owe_jobs(settings, head, &mut draft, &mut change, said.tool_calls, scope);
     (draft, change)
+}
+
+/// What every turn owes: its answer, and the card of a call about which nobody decided.
+pub(super) fn owed(change: &HeadChange) -> Vec<Owed> {
+    let card = change.ask_ended.iter().map(|(id, _)| Owed::Card { approval: id.clone() });
+    std::iter::once(Owed::Final).chain(card).collect()
 }
 
 /// What becomes of an approval about which nobody has decided when its turn ends.
@@ -167,9 +177,17 @@ pub(super) fn without_question(settings: &AgentSettings, said: Said, reason: Fai
         return Vec::new();
     }
     let mut messages = vec![Message::user("(a message that is not at hand any more)")];
-    messages.extend(said.steps);
+    messages.extend(said.steps.into_iter().map(unheard));
     messages.push(Message::assistant(settings.language.failed(reason)));
     messages
+}
+
+/// A message of a turn that gives no answer, without what somebody said meanwhile: that has a turn of its own.
+fn unheard(mut message: Message) -> Message {
+    if message.role == Role::User {
+        message.content.retain(|block| matches!(block, Block::ToolResult { .. }));
+    }
+    message
 }
 
 fn outcome(settings: &AgentSettings, said: &Said, ending: Ending) -> (Outcome, String) {

@@ -158,10 +158,10 @@ async fn an_approval_that_nobody_decides_ends_the_turn_and_says_so() {
     assert_eq!(talk.outcome("e1").await, failed(Failure::ApprovalExpired));
     assert_eq!(talk.results(0).await, [NOT_EXECUTED]);
     let sent = talk.sent();
-    let last = sent.last().unwrap();
+    let [.., last, settled] = &sent[..] else { panic!("{sent:?}") };
     assert!(last.is_final && last.text().starts_with("Nobody allowed what I wanted to do in time"), "{last:?}");
-    let settled = &sent[sent.len() - 2];
     assert_eq!(settled.edits.as_deref(), Some(format!("e1.approval.{}", asked.id).as_str()));
+    assert!(settled.buttons.is_empty());
     assert_eq!(talk.kit.store.approval(&asked.id).await.unwrap().unwrap().state, ApprovalState::Expired);
     assert_eq!(talk.kit.clock.now_ms().since(asked.closes_at).as_secs(), 0, "not a sleep later");
 }

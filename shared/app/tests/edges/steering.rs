@@ -140,6 +140,7 @@ async fn v9_what_a_stopped_turn_heard_runs_by_itself() {
     assert_eq!(talk.take().await, Some(Handled::Done));
     assert_eq!(talk.outcome("e3").await, Some(Outcome::Replied));
     assert!(talk.head().await.steer.is_empty());
+    assert_eq!(talk.request(2).matches("to French").count(), 1, "it is said once, in its own turn");
 }
 
 /// Trace V9 (d): a text that came too late for the turn is its own turn's, and does not stay on the head.

@@ -132,6 +132,23 @@ async fn turn_with_its_calls() {
     assert_eq!((turn.calls, turn.usage), (vec![], Usage { input_tokens: 10, output_tokens: 5, ..Usage::default() }));
 }
 
+/// The markers of a turn that ended before anybody decided, and of an event whose text another turn used.
+#[tokio::test(start_paused = true)]
+async fn markers_of_turns_that_asked_and_heard() {
+    let bench = Bench::new().await;
+    let lock = acquired(&bench).await;
+    let mut draft = draft(&lock, 0);
+    draft.owed = vec![Owed::Final, Owed::Card { approval: "a1".to_owned() }];
+    draft.merged = vec![event("telegram:1:3")];
+    bench.store.commit(&draft, &lock, Some(&place(5)), &HeadChange::default()).await.unwrap();
+    is_written(&bench, "marker_card", keys::marker(&lock.event)).await;
+    is_written(&bench, "marker_merged", keys::marker(&event("telegram:1:3"))).await;
+    let marker = with("marker_card").await.store.marker(&lock.event).await.unwrap().unwrap();
+    assert_eq!(marker, draft.marker());
+    let merged = with("marker_merged").await.store.marker(&event("telegram:1:3")).await.unwrap().unwrap();
+    assert_eq!(Some(merged), draft.merged_markers().next());
+}
+
 /// What a later version wrote loads: unknown attributes, outcomes and reasons do not fail it.
 #[tokio::test(start_paused = true)]
 async fn a_turn_of_a_later_version_loads() {
