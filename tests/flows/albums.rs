@@ -64,7 +64,8 @@ fn an_album_in_a_group_is_whole_wherever_its_caption_stands() {
         let caption = |n| if n == 3 { "@echo_bot compare" } else { "" };
         let parts = order.iter().map(|n| deliver(GROUP, *n, caption(*n)));
         let output = played(&parts.collect::<Vec<_>>());
-        let wanted = ["@echo_bot compare", "telegram-file:F1", "telegram-file:F2", "telegram-file:F3"];
+        let asked_for = "[Ann (1000001)]\n@echo_bot compare";
+        let wanted = [asked_for, "telegram-file:F1", "telegram-file:F2", "telegram-file:F3"];
         assert_eq!(asked(&output), [wanted], "{order:?}");
         assert_eq!(statuses(&output), [200; 3]);
     }
@@ -83,7 +84,12 @@ fn an_album_for_others_is_no_turn() {
 /// The turn began without it: it is a message of its own, and nothing is lost. Its second delivery is nothing new.
 #[test]
 fn a_part_that_comes_late_is_a_turn_of_its_own() {
-    for (chat, caption) in [(1_000_001, "compare"), (GROUP, "@echo_bot compare")] {
+    let in_group = "[Ann (1000001)]\n@echo_bot compare";
+    let group_late = vec!["[Ann (1000001)]", "telegram-file:F2"];
+    for (chat, caption, said, late_said) in [
+        (1_000_001, "compare", "compare", vec!["telegram-file:F2"]),
+        (GROUP, "@echo_bot compare", in_group, group_late),
+    ] {
         let late = photo(chat, 2, "");
         let output = played(&[
             deliver(chat, 1, caption),
@@ -93,8 +99,7 @@ fn a_part_that_comes_late_is_a_turn_of_its_own() {
             json!({ "deliver": { "again": 0 } }),
             json!({ "deliver": { "again": 1 } }),
         ]);
-        let wanted = vec![vec![caption.to_owned(), "telegram-file:F1".to_owned()], vec!["telegram-file:F2".to_owned()]];
-        assert_eq!(asked(&output), wanted);
+        assert_eq!(asked(&output), [vec![said, "telegram-file:F1"], late_said]);
         assert_eq!(output["model_requests"].as_array().unwrap().len(), 2);
     }
 }

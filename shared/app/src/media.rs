@@ -121,8 +121,12 @@ pub(crate) async fn with_files(files: &Files, event: &InboundEvent, shown: Shown
                 };
                 tracing::warn!(%event_id, reference, channel = event.channel.as_str(), account = event.account,
                     "{what} of event {event_id} is not shown to the model: {error}");
-                // A provider's placeholder names it by this.
-                block.name = Some(format!("not available: {}", reason(&error, kind)));
+                // A provider's placeholder names it by this; a file's name has no colon.
+                let why = reason(&error, kind);
+                block.name = Some(match kind {
+                    Kind::Image => format!("not available: {why}"),
+                    Kind::Document(_) => format!("not available ({why})"),
+                });
             }
         }
     }
