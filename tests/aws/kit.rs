@@ -307,6 +307,19 @@ lease_seconds = 45
 provider = "bedrock"
 model = "{MODEL}"
 capabilities = ["tools"]
+guardrail = {{ id = "g1", version = "1" }}
+
+[tools.orders]
+description = "Tells what somebody ordered."
+schema = {{ type = "object", properties = {{ of = {{ type = "string" }} }} }}
+function = "orders"
+risk = "read"
+
+[tools.refund]
+description = "Pays for an order back."
+schema = {{ type = "object", properties = {{ order = {{ type = "string" }} }} }}
+function = "refund"
+risk = "dangerous"
 
 [telegram.main]
 bot_token = "secret:telegram-bot-token"

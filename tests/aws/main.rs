@@ -12,6 +12,7 @@ mod edges;
 mod files;
 mod kit;
 mod load;
+mod long_turn;
 mod observers;
 mod pairing;
 mod queues;

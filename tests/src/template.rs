@@ -97,6 +97,11 @@ pub const EVERYTHING: &[(&str, &str)] = &[
     ("WebhookSecret", "w"),
     ("ReadFiles", "true"),
     ("EventBus", "replies"),
+    ("BedrockGuardrail", "g1"),
+    (
+        "ToolFunctionArns",
+        "arn:aws:lambda:us-east-1:000000000000:function:orders,arn:aws:lambda:us-east-1:000000000000:function:refund",
+    ),
     ("CronExpression", "rate(1 hour)"),
     ("AlarmEmail", "ops@example.org"),
 ];
@@ -209,7 +214,7 @@ impl<'t> Values<'t> {
             return self.holds(name);
         }
         if let [one, other] = arguments(value, "Fn::Equals") {
-            return self.fill(one) == self.fill(other);
+            return self.fill(one).map(joined) == self.fill(other).map(joined);
         }
         if let [one] = arguments(value, "Fn::Not") {
             return !self.is_true(one);
@@ -217,6 +222,16 @@ impl<'t> Values<'t> {
         let (any, all) = (arguments(value, "Fn::Or"), arguments(value, "Fn::And"));
         assert!(!any.is_empty() || !all.is_empty(), "a condition that is not understood: {value}");
         any.iter().any(|one| self.is_true(one)) || (!all.is_empty() && all.iter().all(|one| self.is_true(one)))
+    }
+}
+
+/// A list of texts that is to be joined, as the text that it makes.
+fn joined(value: Value) -> Value {
+    let [delimiter, items] = arguments(&value, "Fn::Join") else { return value };
+    let texts = items.as_array().and_then(|items| items.iter().map(Value::as_str).collect::<Option<Vec<_>>>());
+    match (delimiter.as_str(), texts) {
+        (Some(delimiter), Some(texts)) => Value::String(texts.join(delimiter)),
+        _ => value,
     }
 }
 
@@ -255,17 +270,20 @@ mod tests {
                 "Size": { "Type": "Number", "Default": 2 },
                 "Names": { "Type": "CommaDelimitedList", "Default": "a,b" },
                 "Key": { "Type": "String", "Default": "" },
+                "None": { "Type": "CommaDelimitedList", "Default": "" },
             },
             "Mappings": { "Sizes": { "2": { "Double": 4 }, "3": { "Double": 6 } } },
             "Conditions": {
                 "HasKey": { "Fn::Not": [{ "Fn::Equals": [{ "Ref": "Key" }, ""] }] },
                 "Both": { "Fn::And": [{ "Condition": "HasKey" }, { "Fn::Equals": [{ "Ref": "Size" }, 3] }] },
+                "HasSome": { "Fn::Not": [{ "Fn::Equals": [{ "Fn::Join": [",", { "Ref": "None" }] }, ""] }] },
                 "Either": { "Fn::Or": [{ "Condition": "HasKey" }, { "Fn::Equals": [{ "Ref": "Size" }, 3] }] },
             },
             "Globals": { "Function": { "Runtime": "r", "Environment": { "Variables": { "A": "global" } } } },
             "Resources": {
                 "Secret": { "Type": "S", "Condition": "HasKey", "Properties": {} },
                 "Other": { "Type": "S", "Condition": "Both", "Properties": {} },
+                "Listed": { "Type": "S", "Condition": "HasSome", "Properties": {} },
                 "Some": { "Type": "AWS::Serverless::Function", "Properties": {
                     "Size": { "Fn::FindInMap": ["Sizes", { "Ref": "Size" }, "Double"] },
                     "List": { "Ref": "Names" },
@@ -285,6 +303,8 @@ mod tests {
         });
         assert_eq!(template.properties("Some"), &some);
         assert!(!template.resources.contains_key("Secret"), "its condition is false");
+        assert!(!template.resources.contains_key("Listed"), "a list of nothing is one empty text");
+        assert!(Template::new(&document(), &[("None", "a")]).resources.contains_key("Listed"));
     }
 
     #[test]

@@ -134,8 +134,8 @@ fn breaks() -> Vec<Break> {
             json!("*"),
             &[
                 "ControlRole: Store on \"*\"",
-                "Control: it may use {\"ControlQueue\", \"DeadLetterQueue\", \"OutboundQueue\"}, its environment names \
-             {\"ControlQueue\", \"DeadLetterQueue\", \"OutboundQueue\", \"Table\"}",
+                "Control: it may use {\"ControlQueue\", \"DeadLetterQueue\", \"InboundQueue\", \"OutboundQueue\"}, its \
+             environment names {\"ControlQueue\", \"DeadLetterQueue\", \"InboundQueue\", \"OutboundQueue\", \"Table\"}",
             ],
         ),
         (
@@ -147,6 +147,16 @@ fn breaks() -> Vec<Break> {
                 "ReviewRole: InvokeModels on \"arn:aws:bedrock:*\"",
             ],
         ),
+        (
+            "/Resources/UseModels/Properties/PolicyDocument/Statement/1/Fn::If/1/Resource",
+            json!("*"),
+            &[
+                "AgentRole: ApplyGuardrail on \"*\"",
+                "ConsolidateRole: ApplyGuardrail on \"*\"",
+                "ReviewRole: ApplyGuardrail on \"*\"",
+            ],
+        ),
+        ("/Parameters/ToolFunctionArns/Default", json!("*"), &["AgentRole: InvokeTools on \"*\""]),
         (
             "/Resources/Review/Properties/Role/Fn::GetAtt/0",
             json!("ConsolidateRole"),
@@ -184,8 +194,9 @@ fn breaks() -> Vec<Break> {
             "/Resources/Control/Properties/Environment/Variables/TURNLOCK_SECRETS",
             json!({ "Ref": "GatewaySecret" }),
             &[
-                "Control: it may use {\"ControlQueue\", \"DeadLetterQueue\", \"OutboundQueue\", \"Table\"}, its environment \
-             names {\"ControlQueue\", \"DeadLetterQueue\", \"GatewaySecret\", \"OutboundQueue\", \"Table\"}",
+                "Control: it may use {\"ControlQueue\", \"DeadLetterQueue\", \"InboundQueue\", \"OutboundQueue\", \"Table\"}, its \
+             environment names {\"ControlQueue\", \"DeadLetterQueue\", \"GatewaySecret\", \"InboundQueue\", \"OutboundQueue\", \
+             \"Table\"}",
                 "GatewaySecret: its readers are Some([\"Control\", \"Gateway\"])",
             ],
         ),

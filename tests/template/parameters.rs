@@ -51,6 +51,43 @@ fn an_event_bus_is_off_by_default() {
     }
 }
 
+/// Without functions of a team's own the agent invokes none; with some it invokes these.
+#[test]
+fn functions_of_a_team_are_off_by_default() {
+    let document = read();
+    let may = |given: &[(&str, &str)]| {
+        let template = Template::new(&document, given);
+        let statements = template.of_kind("AWS::IAM::Role").flat_map(|(role, _)| {
+            let all = template.statements(role).into_iter();
+            all.map(move |statement| (role, statement))
+        });
+        let invoke = statements
+            .filter(|(_, it)| it.sid == "InvokeTools")
+            .map(|(role, it)| (role.to_owned(), json!(it.resources)));
+        invoke.collect::<Vec<_>>()
+    };
+    assert_eq!(may(&[]), []);
+    let arns = [
+        "arn:aws:lambda:eu-central-1:123456789012:function:orders",
+        "arn:aws:lambda:eu-central-1:123456789012:function:refund:live",
+    ];
+    assert_eq!(may(&[("ToolFunctionArns", &arns.join(","))]), [("AgentRole".to_owned(), json!(arns))]);
+}
+
+/// Without a guardrail nobody applies one; with it everybody who asks a model does.
+#[test]
+fn a_guardrail_is_off_by_default() {
+    let document = read();
+    let who = |given: &[(&str, &str)]| {
+        let template = Template::new(&document, given);
+        let roles = template.of_kind("AWS::IAM::Role").map(|(role, _)| role);
+        let applying = roles.filter(|role| template.statements(role).iter().any(|it| it.sid == "ApplyGuardrail"));
+        applying.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert!(who(&[]).is_empty());
+    assert_eq!(who(&[("BedrockGuardrail", "g1")]), ["AgentRole", "ConsolidateRole", "ReviewRole"]);
+}
+
 /// The agent gets the bots' tokens when it is told to read pictures, and there is a bot.
 #[test]
 fn pictures_are_off_by_default() {

@@ -1,6 +1,7 @@
 //! The endpoint that the functions have in place of AWS: it notes who asked for what, answers as it was told to, and
 //! passes everything else on: DynamoDB to dynoxide, Bedrock to the scripted one, the rest to ministack. An event bus it is
-//! itself: it takes what the real one takes, and keeps it.
+//! itself: it takes what the real one takes, and keeps it. So it is for functions of a team's own: each answers with what
+//! it was called with.
 //!
 //! Who asks is known by the access key, of which every function has its own. Signatures are not looked at.
 
@@ -165,6 +166,11 @@ async fn pass(State(front): State<Arc<Front>>, request: Request) -> Response {
         front.calls.lock().unwrap().push(call);
         return ([("content-type", "application/x-amz-json-1.1")], answer.to_string()).into_response();
     }
+    if call.operation == "lambda:Invoke" {
+        call.status = 200;
+        front.calls.lock().unwrap().push(call);
+        return ([("content-type", "application/json")], body).into_response();
+    }
     let answer = forward(&front, &call, &parts.method, path, &parts.headers, body).await;
     call.status = answer.status().as_u16();
     let mut response = Response::builder().status(answer.status());
@@ -239,6 +245,7 @@ fn read(headers: &HeaderMap, path: &str, body: &[u8]) -> Call {
             };
             (format!("{service}:{operation}"), resource(&request))
         }
+        None if path.starts_with(FUNCTIONS) => invocation(path),
         None => bedrock(path),
     };
     let actions = actions(&operation, &request);
@@ -257,6 +264,16 @@ fn resource(request: &Value) -> String {
     name.rsplit('/').next().unwrap_or_default().to_owned()
 }
 
+/// What the path of an invocation begins with.
+const FUNCTIONS: &str = "/2015-03-31/functions/";
+
+/// `/2015-03-31/functions/{name}/invocations`; an ARN is percent-encoded, and its last part the name.
+fn invocation(path: &str) -> (String, String) {
+    let name = path.trim_start_matches(FUNCTIONS).split('/').next().unwrap_or_default();
+    let name = name.rsplit("%3A").next().unwrap_or_default();
+    ("lambda:Invoke".to_owned(), name.to_owned())
+}
+
 /// `/model/{id}/converse` and `/model/{id}/converse-stream`, percent-encoded.
 fn bedrock(path: &str) -> (String, String) {
     let mut parts = path.trim_start_matches('/').split('/').skip(1);
@@ -270,11 +287,12 @@ fn bedrock(path: &str) -> (String, String) {
 }
 
 /// What IAM asks for ("Actions, resources, and condition keys for AWS services"): a batch needs the action of its entries,
-/// a transaction those of its parts, a conversation the invocation of its model.
+/// a transaction those of its parts, a conversation the invocation of its model, and its guardrail where it names one.
 fn actions(operation: &str, request: &Value) -> BTreeSet<String> {
     let (service, name) = operation.split_once(':').unwrap_or_default();
     let names: Vec<&str> = match (service, name) {
         ("sqs", name) => vec![name.trim_end_matches("Batch")],
+        ("lambda", "Invoke") => vec!["InvokeFunction"],
         ("bedrock", "Converse") => vec!["InvokeModel"],
         ("bedrock", "ConverseStream") => vec!["InvokeModelWithResponseStream"],
         ("dynamodb", "TransactWriteItems" | "TransactGetItems") => {
@@ -292,7 +310,8 @@ fn actions(operation: &str, request: &Value) -> BTreeSet<String> {
         }
         (_, name) => vec![name],
     };
-    names.into_iter().map(|name| format!("{service}:{name}")).collect()
+    let guardrail = request.get("guardrailConfig").map(|_| "ApplyGuardrail");
+    names.into_iter().chain(guardrail).map(|name| format!("{service}:{name}")).collect()
 }
 
 #[cfg(test)]
@@ -328,6 +347,19 @@ mod tests {
         let call = read(&HeaderMap::new(), "/model/eu.some-model%3A0/converse-stream", b"{}");
         assert_eq!((call.operation.as_str(), call.resource.as_str()), ("bedrock:ConverseStream", "eu.some-model%3A0"));
         assert_eq!(call.actions, ["bedrock:InvokeModelWithResponseStream".to_owned()].into());
+        let guarded = br#"{"guardrailConfig":{"guardrailIdentifier":"g1","guardrailVersion":"1"}}"#;
+        let call = read(&HeaderMap::new(), "/model/m/converse", guarded);
+        let actions: Vec<_> = call.actions.iter().map(String::as_str).collect();
+        assert_eq!(actions, ["bedrock:ApplyGuardrail", "bedrock:InvokeModel"]);
+    }
+
+    #[test]
+    fn a_function_is_invoked_by_its_name_or_its_arn() {
+        for name in ["orders", "arn%3Aaws%3Alambda%3Aus-east-1%3A000000000000%3Afunction%3Aorders"] {
+            let call = read(&HeaderMap::new(), &format!("/2015-03-31/functions/{name}/invocations"), b"{}");
+            assert_eq!((call.operation.as_str(), call.resource.as_str()), ("lambda:Invoke", "orders"));
+            assert_eq!(call.actions, ["lambda:InvokeFunction".to_owned()].into());
+        }
     }
 
     #[test]

@@ -103,6 +103,11 @@ impl Lambda {
         version.idle.clear();
     }
 
+    /// Gives a function another timeout, as an update of its configuration does.
+    pub fn set_timeout(&self, id: &str, timeout: Duration) {
+        self.function(id).state.lock().unwrap().deployed.timeout = timeout;
+    }
+
     /// Invokes a function by its logical id and waits for its result.
     ///
     /// # Errors

@@ -11,6 +11,8 @@ const SECRETS: &str = "TURNLOCK_SECRETS";
 const TABLE: &str = "TURNLOCK_TABLE";
 /// The bus of the parameter, in this account and region.
 const BUS: &str = "arn:${AWS::Partition}:events:${AWS::Region}:${AWS::AccountId}:event-bus/${EventBus}";
+/// The guardrail of the parameter, likewise.
+const GUARDRAIL: &str = "arn:${AWS::Partition}:bedrock:${AWS::Region}:${AWS::AccountId}:guardrail/${BedrockGuardrail}";
 
 /// No `*` in an action.
 pub(in super::super) fn actions(template: &Template) -> Vec<String> {
@@ -22,7 +24,8 @@ pub(in super::super) fn actions(template: &Template) -> Vec<String> {
     wide.collect()
 }
 
-/// Resources are ARNs of the template's own; a model and an event bus have none of ours, but are named.
+/// Resources are ARNs of the template's own; a model, a guardrail, an event bus and a team's function have none of ours, but
+/// are named.
 pub(in super::super) fn resources(template: &Template) -> Vec<String> {
     let mut found = Vec::new();
     for (role, statements) in roles_of(template) {
@@ -31,7 +34,9 @@ pub(in super::super) fn resources(template: &Template) -> Vec<String> {
                 let ours = target(resource).is_some_and(|id| template.resources.contains_key(id));
                 let named = match statement.sid {
                     "InvokeModels" => names_models(resource),
+                    "ApplyGuardrail" => substituted(resource) == Some(GUARDRAIL),
                     "PutEvents" => substituted(resource) == Some(BUS),
+                    "InvokeTools" => resource.as_str().is_some_and(|arn| arn.starts_with("arn:") && !arn.contains('*')),
                     _ => false,
                 };
                 let is_fine = ours || named;
