@@ -2,7 +2,7 @@
 //!
 //! A model can be talked into fetching what only this machine can reach: its own services, its neighbours, the metadata of
 //! its cloud. So an address is taken apart here, its name is looked up once, all of its addresses have to be public
-//! ([`address`]), and the connection can go nowhere else. Redirects are followed by hand, each as if it were a new address.
+//! (module `address`), and the connection can go nowhere else. Redirects are followed by hand, each as if it were a new address.
 //! A page is read up to a size and within a time, whatever its server announces.
 //!
 //! Nothing that goes wrong out there is this tool's failure: the model reads what it was, and may try another address.
