@@ -41,18 +41,18 @@ fn requests(output: &Value) -> usize {
 
 const SORRY: &str = "Sorry, something went wrong and I could not answer this message. Please send it again.";
 
-/// Case sqs-fifo-poison: after five attempts the turn is recorded as failed and answered; the next message runs on a
-/// well-formed history.
+/// Case sqs-fifo-poison: after five attempts, of three tries each, the turn is recorded as failed and answered; the next
+/// message runs on a well-formed history.
 #[test]
 fn sqs_fifo_poison_a_message_that_always_fails_is_answered_and_the_next_one_runs() {
     let output = played(&[
-        json!({"model": {"error": "overloaded", "times": 5}}),
+        json!({"model": {"error": "overloaded", "times": 15}}),
         json!({"model": {"chunks": ["fine"]}}),
         say("poison"),
         say("next question"),
     ]);
     assert_eq!(texts(&output), [SORRY, "fine"]);
-    assert_eq!(requests(&output), 6);
+    assert_eq!(requests(&output), 16);
     assert_eq!(output["events"][0]["outcome"], json!("failed"));
     assert_eq!(output["events"][0]["reason"], json!("too_many_attempts"));
     assert_eq!(history(&output).len(), 4);
@@ -290,7 +290,7 @@ fn a_step_between_failures_sets_the_attempts_back() {
     let mut lines = vec![json!({"tool": {"name": "look", "risk": "read", "result": "more"}})];
     for n in 0..7 {
         lines.push(json!({"model": {"tools": [{"name": "look", "input": {"n": n}}]}}));
-        lines.push(json!({"model": {"error": "overloaded"}}));
+        lines.push(json!({"model": {"error": "overloaded", "times": 3}}));
     }
     lines.extend([json!({"model": {"chunks": ["Found."]}}), say("look")]);
     let output = played(&lines);

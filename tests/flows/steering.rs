@@ -1,0 +1,97 @@
+//! A second message while a turn runs: it waits for its own turn, or reaches the one that runs; by channel.
+
+use serde_json::{Value, json};
+
+use crate::kit::{advance, calls, column, played, run, say, says, texts};
+
+fn look() -> Value {
+    json!({"tool": {"name": "look", "risk": "read", "keyed": true, "result": "rain", "wait": 5}})
+}
+
+fn steer(channel: &str) -> Value {
+    json!({"config": {"agent": {"while_busy": {channel: "steer"}}}})
+}
+
+/// A turn that looks for five seconds, and a second message after one.
+fn busy(second: &str) -> Vec<Value> {
+    vec![
+        look(),
+        calls(&[("look", json!({}))]),
+        says("First answer."),
+        says("Second answer."),
+        say("weather?"),
+        advance(1.0),
+        say(second),
+        run(),
+    ]
+}
+
+#[test]
+fn a_second_message_waits_for_its_own_turn_unless_its_channel_steers() {
+    for config in
+        [json!({"config": {}}), steer("slack"), json!({"config": {"agent": {"while_busy": {"telegram": "queue"}}}})]
+    {
+        let output = played(&[&[config.clone()][..], &busy("in Bonn")].concat());
+        assert_eq!(texts(&output), ["First answer.", "Second answer."], "{config}");
+        assert_eq!(output["model_requests"].as_array().unwrap().len(), 3);
+    }
+    let output = played(&[&[steer("telegram")][..], &busy("in Bonn")].concat());
+    assert_eq!(texts(&output), ["First answer."]);
+    assert_eq!(output["model_requests"].as_array().unwrap().len(), 2);
+    assert_eq!(column(&output, "events", "outcome"), ["committed", "committed"]);
+    let second = output["model_requests"][1]["request"]["messages"].to_string();
+    assert!(second.contains("in Bonn"), "{second}");
+}
+
+/// Several texts arrive in their order, at one step.
+#[test]
+fn several_texts_reach_the_turn_in_their_order() {
+    let mut lines = vec![steer("telegram")];
+    lines.extend(busy("in Bonn"));
+    let run = lines.pop().unwrap();
+    lines.extend([say("not Berlin"), advance(1.0), say("tomorrow"), run]);
+    let output = played(&lines);
+    assert_eq!(texts(&output), ["First answer."]);
+    let asked = output["model_requests"][1]["request"]["messages"].to_string();
+    let at = |text: &str| asked.find(text).unwrap_or_else(|| panic!("{text}: {asked}"));
+    assert!(at("in Bonn") < at("not Berlin") && at("not Berlin") < at("tomorrow"), "{asked}");
+}
+
+/// A command is no text for anybody: it is obeyed.
+#[test]
+fn a_command_while_busy_is_a_command() {
+    let mut lines = vec![steer("telegram")];
+    lines.extend(busy("/stop"));
+    let output = played(&lines);
+    assert_eq!(output["events"][0]["reason"], json!("stopped"));
+    assert!(!output["model_requests"].to_string().contains("/stop"));
+}
+
+/// Nothing runs: the message is the turn.
+#[test]
+fn a_first_message_is_a_turn_where_the_channel_steers() {
+    let output = played(&[steer("telegram"), say("one"), run(), say("two")]);
+    assert_eq!(texts(&output), ["one", "two"]);
+}
+
+/// A turn that waits for a person reads what is said meanwhile when it goes on.
+#[test]
+fn a_text_reaches_a_turn_that_waits_for_a_person_when_it_goes_on() {
+    let lines = [
+        steer("telegram"),
+        json!({"tool": {"name": "pay", "risk": "dangerous", "policy": "ask", "result": "paid"}}),
+        calls(&[("pay", json!({"amount": 3}))]),
+        says("Done."),
+        says("A turn of its own."),
+        say("pay"),
+        run(),
+        say("and send a receipt"),
+        run(),
+        json!({"tap": {"channel": "telegram", "chat": 1_000_001, "button": "Allow"}}),
+        run(),
+    ];
+    let output = played(&lines);
+    let asked = output["model_requests"][1]["request"]["messages"].to_string();
+    assert!(asked.contains("receipt"), "{asked}");
+    assert_eq!(texts(&output)[1..], ["Done."]);
+}
