@@ -5,8 +5,11 @@
 //! means the same. A card and its settled form are revisions of one thing: they share a ledger, so the second replaces
 //! the messages of the first, and takes its buttons away.
 
-use serde_json::Value;
-use turnlock_domain::event::{Button, Channel, ContentBlock, InboundEvent, MessageKind, OutboundEvent, Revision};
+use serde_json::{Map, Value};
+use turnlock_domain::event::{
+    ASKED_BY, Button, Channel, ContentBlock, InboundEvent, MessageKind, OutboundEvent, Revision, SCHEMA,
+};
+use turnlock_domain::session::SessionKey;
 use turnlock_domain::text::is_invisible;
 use turnlock_domain::time::Millis;
 use turnlock_store::approvals::{Approval, Verdict};
@@ -36,8 +39,11 @@ pub(crate) fn settled_card(language: Language, approval: &Approval) -> OutboundE
     let card = card_id(approval);
     let said = language.settled(approval.state, approval.decided_by.as_deref());
     let place = approval.place.clone();
+    // Where the card went to who asked alone, what became of it does, too.
+    let user = SessionKey::from_text(&*approval.asked_by).last_part();
+    let metadata = Map::from_iter([(ASKED_BY.to_owned(), Value::from(user))]);
     OutboundEvent {
-        schema: turnlock_domain::event::SCHEMA,
+        schema: SCHEMA,
         event_id: format!("{card}.settled"),
         channel: place.channel,
         account: place.account,
@@ -57,7 +63,7 @@ pub(crate) fn settled_card(language: Language, approval: &Approval) -> OutboundE
         revision: Revision { fence: 0, sequence: 1 },
         task_id: None,
         workflow_id: None,
-        metadata: serde_json::Map::new(),
+        metadata,
         trace: None,
     }
 }
@@ -202,6 +208,7 @@ mod tests {
         let settled = settled_card(Language::English, &decided);
         assert_eq!(settled.edits.as_deref(), Some(card.event_id.as_str()));
         assert!(settled.revision > card.revision && settled.buttons.is_empty());
+        assert_eq!(settled.metadata["asked_by"], "1000001");
         assert_eq!((settled.chat(), &settled.thread_id), (card.chat(), &card.thread_id));
         let (shown, last) = settled.text().rsplit_once('\n').map(|(a, b)| (a.to_owned(), b.to_owned())).expect("lines");
         assert_eq!(last, "Denied by `slack:U2`.");

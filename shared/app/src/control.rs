@@ -155,9 +155,9 @@ impl Control {
             return self.answer(envelope, Answer::of(language.button_expired())).await;
         };
         let outcome = self.decisions().decide(&approval, verdict, &event.person()).await?;
-        let keeps_buttons = outcome == decisions::Outcome::NotTheirs;
         let text = language.decided(verdict, &outcome);
-        self.answer(envelope, Answer { text, keeps_buttons }).await
+        // They are good for somebody else, or the settled card takes them away.
+        self.answer(envelope, Answer { text, keeps_buttons: true }).await
     }
 
     /// A decision was typed, about what was asked in this session before that, or about what is called by its code.
@@ -202,7 +202,7 @@ impl Control {
 /// What a command is answered with.
 struct Answer {
     text: String,
-    /// Whether the pressed button is still good, for somebody else.
+    /// Whether the pressed button is left where it is.
     keeps_buttons: bool,
 }
 

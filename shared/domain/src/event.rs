@@ -17,7 +17,8 @@ pub const SCHEMA: u32 = 1;
 /// The metadata that says which button was pressed, on the press itself and on its answer.
 pub const TAP: &str = "tap";
 
-/// Where in that metadata an answer says that the buttons stay: they are still good, for somebody else.
+/// Where in that metadata an answer says that it leaves the buttons where they are: they are still good for somebody else,
+/// or taken away otherwise.
 pub const TAP_KEEPS_BUTTONS: &str = "keeps_buttons";
 
 /// The metadata that names who asked, on what is asked by a command that works where we are no member, and on its answer:

@@ -242,7 +242,8 @@ impl Api {
                 Ok(not_found())
             }
             ["v1", "approvals"] => self.get_approvals(scope).await,
-            ["v1", "approvals", id] => self.post_approval(scope, id, &request).await,
+            // Boxed: few requests decide, and every one would be as large as if it did.
+            ["v1", "approvals", id] => Box::pin(self.post_approval(scope, id, &request)).await,
             ["v1", "sessions", key, "stop"] => self.post_stop(scope, &SessionKey::from_text(key)).await,
             ["v1", "events", id] => self.get_event(scope, &EventId::from_stored(id)).await,
             ["v1", "events", id, "stream"] => match self.stream(scope, &EventId::from_stored(id), &request).await {

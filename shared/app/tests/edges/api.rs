@@ -270,6 +270,36 @@ async fn a_sessions_messages_come_in_pages_without_reasoning() {
     assert_eq!(get(&api, &format!("{path}?limit=101")).await.0, 400);
 }
 
+/// An event that another one's turn took up has no final of its own: it says which one, and its stream ends.
+#[tokio::test(start_paused = true)]
+async fn an_event_that_another_turn_took_up_says_so() {
+    let kit = Kit::new().await;
+    let api = api(&kit);
+    post(&api, "", "in euros, please").await;
+    let draft = Draft {
+        event_id: EventId::from_stored(EVENT),
+        session: SessionKey::from_text(SESSION),
+        generation: 0,
+        fence: 1,
+        first: 0,
+        messages: Vec::new(),
+        outcome: Outcome::Merged { into: EventId::from_stored("gateway:ops:k0") },
+        usage: Usage::default(),
+        calls: Vec::new(),
+        owed: Vec::new(),
+        merged: Vec::new(),
+        at: kit.clock.now_ms(),
+    };
+    kit.store.put_marker(&draft).await.unwrap();
+    let (status, event) = get(&api, "/v1/events/gateway:ops:k1").await;
+    assert_eq!((status, &event["status"], &event["merged_into"]), (200, &json!("done"), &json!("gateway:ops:k0")));
+    assert_eq!(event.get("message"), None);
+    let said = stream(&api, None).await.unwrap();
+    let last = said.last().unwrap();
+    assert_eq!(last, "id: final\nevent: merged\ndata: {\"merged_into\":\"gateway:ops:k0\"}\n\n");
+    assert_eq!(stream(&api, Some("final")).await, Err(204));
+}
+
 /// What is committed is the truth while its final is still on its way.
 #[tokio::test(start_paused = true)]
 async fn a_committed_event_is_done_before_its_final_is_delivered() {

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt;
 use http::{HeaderMap, Method};
 use secrecy::SecretString;
 use serde_json::{Value, json};
 use tokio::time::sleep;
+use turnlock_app::admit::Admission;
 use turnlock_app::api::{Access, Api, ApiResponse, Caller, Polling};
 use turnlock_app::approvals::code;
 use turnlock_app::control::Control;
@@ -16,7 +18,7 @@ use turnlock_app::turn::Handled;
 use turnlock_channels::IngressRequest;
 use turnlock_config::Allow;
 use turnlock_domain::envelope::{Command, Envelope, Position};
-use turnlock_domain::event::{MessageKind, OutboundEvent};
+use turnlock_domain::event::{Channel, MessageKind, OutboundEvent};
 use turnlock_domain::rate::Rate;
 use turnlock_domain::time::Millis;
 use turnlock_domain::turn::Outcome;
@@ -33,7 +35,7 @@ async fn parked() -> Talk {
     talk.set(|settings| settings.policy = policy("[approvals]\napprovers = [\"telegram:8\", \"gateway:ops\"]"));
     talk.model_calls(&[("pay", json!({ "n": 1 }))]);
     talk.hears("e1", "pay").await;
-    assert_eq!(talk.take().await, Some(Handled::GivenBack(SLEEP)));
+    assert_eq!(Box::pin(talk.take()).await, Some(Handled::GivenBack(SLEEP)));
     assert_eq!(talk.sent().len(), 1, "the card");
     sleep(Duration::from_secs(60)).await;
     talk
@@ -139,7 +141,7 @@ async fn se_approver_any() {
     assert_eq!((state(&talk, &asked).await.0, talk.take().await), (ApprovalState::Open, None));
     let sent = presses(&talk, "t2", "8", &format!("deny:{}", asked.id)).await;
     assert_eq!(texts(&sent)[1], "Denied. I will not do it.");
-    assert_eq!(sent[1].metadata["tap"].get("keeps_buttons"), None);
+    assert!(sent[0].buttons.is_empty() && sent[0].edits.is_some(), "now they go");
     assert_eq!(state(&talk, &asked).await, (ApprovalState::Denied, Some("telegram:8".to_owned())));
 }
 
@@ -151,6 +153,7 @@ async fn tg_cbq_expired_loop() {
     for (id, data) in [("t1", "ap:gone:ok"), ("t2", "approve:gone"), ("t3", "approve:"), ("t4", "approve:../x y")] {
         let sent = presses(&talk, id, "7", data).await;
         assert_eq!(texts(&sent), ["This button has expired. Please send me a message instead."], "{data}");
+        assert_eq!(sent[0].metadata["tap"].get("keeps_buttons"), None, "the answer takes them away");
     }
     assert_eq!(talk.kit.control.next_due().unwrap(), None, "nothing comes again");
     sleep(Duration::from_secs(3600)).await;
@@ -257,8 +260,19 @@ async fn ask(api: &Api, method: Method, path: &str, key: &str, body: &Value) -> 
     headers.insert("authorization", format!("Bearer key-of-{key}").parse().unwrap());
     let body = if body.is_null() { String::new() } else { body.to_string() };
     let request = IngressRequest { method, path: path.to_owned(), query: query.to_owned(), headers, body: body.into() };
-    let ApiResponse::Full(answer) = api.route(request).await else { panic!("a stream") };
+    // Boxed, as a test holds all of its futures on its stack.
+    let ApiResponse::Full(answer) = Box::pin(api.route(request)).await else { panic!("a stream") };
     (answer.status, serde_json::from_slice(&answer.body).unwrap_or_default())
+}
+
+/// What a stream says until its time is over.
+async fn stream(api: &Api, path: &str, key: &str) -> Vec<String> {
+    let mut headers = HeaderMap::new();
+    headers.insert("authorization", format!("Bearer key-of-{key}").parse().unwrap());
+    let (path, query) = (path.to_owned(), String::new());
+    let request = IngressRequest { method: Method::GET, path, query, headers, body: String::new().into() };
+    let ApiResponse::Events(events) = Box::pin(api.route(request)).await else { panic!("no stream") };
+    events.map(|event| String::from_utf8(event.to_vec()).unwrap()).collect().await
 }
 
 /// Case sl-approval-dead-end: a decision by the API answers in the chat where the question stands, and settles its card.
@@ -341,17 +355,24 @@ async fn an_api_event_waits_for_its_caller() {
     let (status, accepted) = ask(&api, Method::POST, "/v1/messages", "shop", &body).await;
     assert_eq!(status, 202);
     let event = accepted["links"]["self"].as_str().unwrap().to_owned();
-    assert_eq!(talk.take().await, Some(Handled::GivenBack(SLEEP)));
+    assert_eq!(Box::pin(talk.take()).await, Some(Handled::GivenBack(SLEEP)));
     let (_, waiting) = ask(&api, Method::GET, &event, "shop", &Value::Null).await;
     assert_eq!((&waiting["status"], &waiting["message"]), (&json!("waiting_for_approval"), &Value::Null));
     let delivery = talk.kit.delivery();
-    talk.kit.drain(&delivery).await;
+    Box::pin(talk.kit.drain(&delivery)).await;
     let (_, waiting) = ask(&api, Method::GET, &event, "shop", &Value::Null).await;
     let id = waiting["approval"].as_str().unwrap().to_owned();
     assert_eq!(waiting["message"]["kind"], "approval_request");
     let card = waiting["message"]["text"].as_str().unwrap();
     assert!(card.contains(&format!("Please write `/approve {0}` or `/deny {0}`", code(&id))), "{card}");
     assert!(card.contains("Asked for by `gateway:shop:alice`."), "{card}");
+
+    let said = stream(&api, &format!("{event}/stream"), "shop").await;
+    let announced: Vec<_> = said.iter().filter(|piece| piece.contains("event: approval")).collect();
+    assert_eq!(announced.len(), 1, "a card is announced once: {said:?}");
+    assert!(announced[0].contains(&format!("\"approval\":\"{id}\"")), "{announced:?}");
+    let waited = ask(&api, Method::POST, "/v1/messages?wait=20", "shop", &body).await;
+    assert_eq!(waited.0, 202, "another message waits behind it");
 
     let (_, open) = ask(&api, Method::GET, "/v1/approvals", "other", &Value::Null).await;
     assert_eq!(open, json!({ "approvals": [] }), "other callers see nothing of it");
@@ -360,8 +381,9 @@ async fn an_api_event_waits_for_its_caller() {
     assert_eq!((status, &answer["decided_by"]), (200, &json!("gateway:shop")));
     assert_eq!(ask(&api, Method::GET, &event, "shop", &Value::Null).await.1["status"], "running");
     talk.model_says("Then not.");
-    assert_eq!(talk.take().await, Some(Handled::Done));
-    talk.kit.drain(&delivery).await;
+    talk.model_says("Hello again.");
+    Box::pin(talk.settle()).await;
+    Box::pin(talk.kit.drain(&delivery)).await;
     let (_, done) = ask(&api, Method::GET, &event, "shop", &Value::Null).await;
     assert_eq!((&done["status"], &done["message"]["text"]), (&json!("done"), &json!("Then not.")));
 }
@@ -370,7 +392,8 @@ async fn an_api_event_waits_for_its_caller() {
 #[tokio::test(start_paused = true)]
 async fn only_texts_on_a_steering_channel_have_a_copy() {
     let talk = Talk::new().await;
-    let admission = talk.kit.admission(Rate { rpm: 60, burst: 60 }, 100);
+    let admission = Arc::into_inner(talk.kit.admission(Rate { rpm: 60, burst: 60 }, 100)).unwrap();
+    let admission = Admission { steered: [Channel::Telegram].into(), ..admission };
     let arrival = |channel: &str, id: &str, content: Value, unattended: bool| {
         let event = json!({ "event_id": id, "channel": channel, "chat_id": "5", "sender_id": "7",
             "timestamp": "2026-01-05T09:00:00Z", "content": content });

@@ -26,7 +26,7 @@ use turnlock_clock::Clock;
 use turnlock_domain::event::{Channel, OutboundEvent};
 use turnlock_domain::rate::Rate;
 use turnlock_embedded::EmbeddedDynamoDb;
-use turnlock_models::Scripted;
+use turnlock_models::{Router, Scripted};
 use turnlock_queue::Record;
 use turnlock_queue::local::{LocalQueue, LocalQueues, Location, QueueSettings};
 use turnlock_store::Store;
@@ -77,7 +77,7 @@ impl Kit {
             outbound: self.outbound.clone(),
             rate,
             queue_limit,
-            steered: [Channel::Telegram].into(),
+            steered: BTreeSet::new(),
             language: Language::English,
             clock: self.clock.clone(),
             depth: Depth::default(),
@@ -223,6 +223,7 @@ fn settings() -> Arc<AgentSettings> {
             queue: 1000,
             consolidate_after: 50,
             frame_interval: Duration::from_secs(1),
+            daily_cost: None,
         },
     })
 }

@@ -107,8 +107,8 @@ impl Client {
         self.0.call(method, &arguments).await
     }
 
-    /// Answers a pressed button, once, and takes the buttons away, unless they are still good for somebody else. One that
-    /// was pressed too long ago is answered.
+    /// Answers a pressed button, once, and takes the buttons away, unless the event leaves them. One that was pressed too
+    /// long ago is answered.
     async fn answer_tap(&self, event: &OutboundEvent, tap: &Value, text: &str) -> Result<String, SendError> {
         let query = json::string(tap, "/query_id").unwrap_or_default();
         let answer = json!({ "callback_query_id": query, "text": cut_utf16(text, LONGEST_ALERT), "show_alert": true });

@@ -53,6 +53,7 @@ fn the_example_parses() {
     assert_eq!((bot.bot_id, bot.username.as_str(), bot.account.groups), (7, "echo_bot", Groups::Mention));
     assert!(bot.account.allow.permits(&["5", "1000001"]) && !bot.account.allow.permits(&["5"]));
     assert_eq!(config.slack["main"].account.allow, Allow::Everybody);
+    assert_eq!((config.approvals.approvers.len(), config.approvals.rules[0].action), (2, ApprovalAction::Ask));
     let github = &config.webhook["github"];
     assert_eq!(github.verify, Verify::Hmac { header: "X-Hub-Signature-256".into() });
     assert!(matches!(&github.reply_to, Some(ReplyTo::Chat { chat, .. }) if chat == "1000001"));
