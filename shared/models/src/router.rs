@@ -148,10 +148,9 @@ impl Router {
 
     /// Notes that `route` answered: whatever it had, it is over.
     pub fn answered(&self, route: &Route) {
-        if let Some(rest) = self.index(route).and_then(|index| self.rests().get_mut(index).map(std::mem::take)) {
-            if rest.until.is_some() {
-                tracing::info!(model = route.model.name(), "the model {} answers again", route.model.name());
-            }
+        let rest = self.index(route).and_then(|index| self.rests().get_mut(index).map(std::mem::take));
+        if rest.is_some_and(|rest| rest.until.is_some()) {
+            tracing::info!(model = route.model.name(), "the model {} answers again", route.model.name());
         }
     }
 

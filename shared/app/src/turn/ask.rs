@@ -135,7 +135,9 @@ impl Inference<'_> {
             };
             if self.frames.withdraw() {
                 self.models.failed(route, &error, Instant::now());
-                self.frames.interrupted().await;
+                if error.is_retryable() {
+                    self.frames.interrupted().await;
+                }
                 return Err(error.into());
             }
             if matches!(error, ModelError::ContextFull) && !request.tighter {

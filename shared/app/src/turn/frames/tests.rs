@@ -118,8 +118,7 @@ async fn shown<F: Future<Output = ()>>(work: impl FnOnce(Arc<Frames<'static>>) -
     let event: &'static InboundEvent = Box::leak(Box::new(question()));
     let frames = Arc::new(Frames::new(outbound, &AgentSettings::from_config(&Config::default()), event, 1));
     frames.beside(work(Arc::clone(&frames))).await;
-    let texts = notes.texts.lock().unwrap().clone();
-    texts
+    notes.texts.lock().unwrap().clone()
 }
 
 /// Reasoning shows in no frame, and a word that begins as a secret not before it is known what it is.
