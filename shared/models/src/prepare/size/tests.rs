@@ -140,7 +140,7 @@ fn a_tighter_request_is_half_as_large() {
     request.tighter = true;
     assert_eq!(budget(&request, &known), Some(3499));
     let weight: usize = request.messages.iter().map(message).sum();
-    assert_eq!(budget(&request, &Capabilities::default()), Some((weight + 1) / 2 - 1));
+    assert_eq!(budget(&request, &Capabilities::default()), Some(weight.div_ceil(2) - 1));
     (request.tighter, request.max_tokens) = (false, Some(1000));
     assert_eq!(budget(&request, &known), Some(6999));
     request.max_tokens = Some(100_000);

@@ -37,9 +37,12 @@ pub(super) fn of_bedrock(body: &Value) -> Vec<String> {
         let results: Vec<&str> =
             only(content, "toolResult").iter().filter_map(|one| one["toolUseId"].as_str()).collect();
         rule(is_user || results.is_empty(), "results are the user's");
-        let (mut want, mut got) = (waiting.clone(), results.clone());
-        (want.sort_unstable(), got.sort_unstable());
-        rule(want == got, "each call has its one result in the next message");
+        let sorted = |ids: &[&str]| {
+            let mut ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
+            ids.sort_unstable();
+            ids
+        };
+        rule(sorted(&waiting) == sorted(&results), "each call has its one result in the next message");
         let is_result = |block: &&Value| block.get("toolResult").is_some();
         rule(content.iter().skip_while(is_result).all(|block| !is_result(&block)), "results come first");
         for result in only(content, "toolResult") {
