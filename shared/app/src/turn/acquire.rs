@@ -98,7 +98,7 @@ impl Agent {
         if age(head.unfinished_accepted_at.unwrap_or(now), head, now) <= self.settings.limits.max_wait {
             return Ok(false);
         }
-        self.settle_other(&receive.session, other, head).await
+        Box::pin(self.settle_other(&receive.session, other, head)).await
     }
 
     /// Settles an unfinished event whose message is gone or given up: the error outcome, answered where it came from.

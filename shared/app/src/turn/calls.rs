@@ -124,15 +124,14 @@ impl Inference<'_> {
                 }
                 Due::Run => {
                     let together = self.together(&step, &calls[results.len()..], fresh);
-                    let before = results.len();
                     for (call, started) in together.iter().zip(self.run_together(progress, together, fresh).await) {
                         let Some(result) = started? else {
                             progress.unstarted = fresh.0.map(|from| from.max(call.index));
                             return Ok(Some(self.later(progress)));
                         };
+                        progress.stepped = true;
                         results.push(result);
                     }
-                    progress.stepped |= results.len() > before;
                 }
             }
         }

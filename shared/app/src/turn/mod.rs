@@ -7,7 +7,9 @@
 mod acquire;
 mod album;
 mod ask;
+mod back;
 mod calls;
+mod commit;
 mod context;
 mod dispatch;
 mod flags;
@@ -23,18 +25,17 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use turnlock_channels::files::Files;
-use turnlock_domain::commit::{CommittedTurn, Draft, Marker, Written, commit};
+use turnlock_domain::commit::CommittedTurn;
 use turnlock_domain::envelope::{Command, Envelope};
 use turnlock_domain::ids::EventId;
-use turnlock_domain::message::Message;
 use turnlock_domain::session::SessionKey;
-use turnlock_domain::turn::{Failure, Outcome};
+use turnlock_domain::turn::Failure;
 use turnlock_models::Router;
 use turnlock_queue::{Queue, Record};
 use turnlock_store::approvals::Ask;
 use turnlock_store::history::StoredTurn;
 use turnlock_store::memory::ScopeHead;
-use turnlock_store::sessions::{CommitRefused, Head, HeadChange, Lock, Release};
+use turnlock_store::sessions::{Head, Lock};
 use turnlock_store::{Store, StoreError};
 use turnlock_tools::Registry;
 
@@ -44,6 +45,7 @@ pub(crate) use dispatch::{final_of, stored_turn};
 pub(crate) use response::MAX_FAILURES;
 
 use acquire::{Taken, age};
+use back::{LONGEST_BACKOFF, backoff};
 use calls::journalled;
 use frames::Frames;
 use inference::{End, Inference};
@@ -52,21 +54,9 @@ use response::{Ending, Said};
 
 use crate::admit::chain;
 use crate::dead_letter;
-use crate::journal_line::{self, EventOutcome};
+use crate::journal_line;
 use crate::media;
 use crate::settings::AgentSettings;
-
-/// From the how-manieth receive on a busy message is noted on the head, so that waiting is not taken for dying.
-const NOTED_FROM: u32 = 8;
-/// How many receives beyond the noted ones a message may have.
-const UNNOTED_RECEIVES: u32 = 10;
-/// The longest a message that failed sleeps.
-const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
-
-/// How long a message sleeps while the table cannot be reached, after the first few tries.
-const OUTAGE_BACKOFF: Duration = Duration::from_secs(300);
-/// The same while an album may still be gathered.
-const GATHERING_BACKOFF: Duration = Duration::from_secs(8);
 
 /// The agent function: what it needs to take a turn.
 pub struct Agent {
@@ -168,8 +158,8 @@ impl Agent {
         if self.unaccounted(receive, &head) {
             return self.too_many_receives(receive, Some(&lock)).await;
         }
-        let outcome = self.turn(receive, &lock, &head, &lease).await;
-        match outcome {
+        // Boxed: it is many times as large as what is around it.
+        match Box::pin(self.turn(receive, &lock, &head, &lease)).await {
             Ok(Ok(turn)) => self.dispatch(receive, &turn).await,
             Ok(Err(Unsettled::LockLost)) => {
                 journal_line::fence_rejection(&lock.event, &lock.session, lock.fence, "turn");
@@ -185,80 +175,6 @@ impl Agent {
                 self.hand_back(receive, &lock, backoff(head.attempts), (false, None)).await
             }
         }
-    }
-
-    /// Receives that nothing accounts for: workers that died before they could note anything.
-    fn unaccounted(&self, receive: &Receive<'_>, head: &Head) -> bool {
-        let noted = head.noted(&receive.envelope.event.event_id);
-        let known = noted.saturating_add(UNNOTED_RECEIVES).saturating_add(receive.gathering);
-        !receive.dead_letter && receive.record.receive_count > known
-    }
-
-    async fn too_many_receives(&self, receive: &Receive<'_>, lock: Option<&Lock>) -> Handled {
-        let given_up =
-            dead_letter::give_up(&*self.dead_letters, (receive.queue, dead_letter::INBOUND), receive.record).await;
-        if let (Handled::Done, Some(lock)) = (given_up, lock) {
-            let how = Release { receives: Some(receive.record.receive_count), ..Release::default() };
-            if let Err(error) = self.store.release(lock, how).await {
-                tracing::warn!(event_id = %lock.event, cause = chain(&error), "a lock was not released");
-            }
-        }
-        given_up
-    }
-
-    /// Somebody else is at it: back with what is left of the lease. That is no attempt.
-    async fn busy(&self, receive: &Receive<'_>, after: Duration, head: &Head) -> Handled {
-        let event_id = &receive.envelope.event.event_id;
-        if self.unaccounted(receive, head) {
-            return self.too_many_receives(receive, None).await;
-        }
-        if receive.record.receive_count >= NOTED_FROM && !receive.dead_letter {
-            let noted = self.store.note_receives(&receive.session, event_id, receive.record.receive_count).await;
-            if let Err(error) = noted {
-                tracing::warn!(%event_id, cause = chain(&error), "a busy receive was not noted");
-            }
-        }
-        self.back(receive, after).await
-    }
-
-    async fn store_failed(&self, receive: &Receive<'_>, error: &StoreError) -> Handled {
-        let event_id = &receive.envelope.event.event_id;
-        tracing::warn!(%event_id, session = %receive.session, cause = chain(error), "a turn was handed back before it began");
-        // Nothing can be noted while the table is away: few receives are spent on an outage, else an innocent message
-        // would be taken for one that kills its workers. Those of an album that is being gathered were not.
-        let age = self.store.clock().now_ms().since(receive.envelope.accepted_at);
-        let wait = match receive.record.receive_count {
-            times @ 0..=5 => backoff(times),
-            _ if receive.envelope.album && age < album::LONGEST => GATHERING_BACKOFF,
-            _ => OUTAGE_BACKOFF,
-        };
-        self.back(receive, wait).await
-    }
-
-    /// Sets the visibility and reports the record as unfinished.
-    async fn back(&self, receive: &Receive<'_>, after: Duration) -> Handled {
-        if let Err(error) = receive.queue.set_visibility(&receive.record.receipt, after).await {
-            tracing::debug!(event_id = %receive.envelope.event.event_id, %error, "the visibility was not set");
-        }
-        Handled::GivenBack(after)
-    }
-
-    /// The lock first: while the record is hidden nobody else can take its group, so whoever receives it next finds the
-    /// lock free.
-    async fn hand_back(
-        &self,
-        receive: &Receive<'_>,
-        lock: &Lock,
-        after: Duration,
-        (reset_attempts, unstarted): (bool, Option<u32>),
-    ) -> Handled {
-        // A dead letter's receives are counted by another queue.
-        let receives = (!receive.dead_letter).then_some(receive.record.receive_count);
-        let how = Release { finished: false, reset_attempts, receives, unstarted };
-        if let Err(error) = self.store.release(lock, how).await {
-            tracing::warn!(event_id = %lock.event, cause = chain(&error), "a lock was not released; it ends with its lease");
-        }
-        self.back(receive, after).await
     }
 
     async fn turn(
@@ -318,22 +234,6 @@ impl Agent {
             End::Asks(approval) => self.park(receive, (lock, head), &approval).await.map(Err),
             End::LockLost => Ok(Err(Unsettled::LockLost)),
         }
-    }
-
-    /// The event is committed: the stored outcome is sent again, no model and no tool is called.
-    async fn committed_before(
-        &self,
-        receive: &Receive<'_>,
-        lock: &Lock,
-        marker: Marker,
-    ) -> Result<CommittedTurn, StoreError> {
-        let turn = stored_turn(&self.store, marker).await?;
-        if receive.dead_letter {
-            self.store.release_dead_letter(lock).await?;
-        } else {
-            self.store.release(lock, Release { finished: true, ..Release::default() }).await?;
-        }
-        Ok(turn)
     }
 
     /// What needs no model: given up, stopped, waited for in vain, too old, tried too often.
@@ -403,87 +303,6 @@ impl Agent {
         Ok(inference.run().await)
     }
 
-    async fn respond(
-        &self,
-        receive: &Receive<'_>,
-        (lock, head): (&Lock, &Head),
-        said: &Said,
-        ending: Ending,
-        scope: &str,
-    ) -> Result<Result<CommittedTurn, Unsettled>, StoreError> {
-        let user: Message = context::user_message(&receive.envelope.event);
-        let now = self.store.clock().now_ms();
-        let parts = (user, said, ending);
-        let (draft, change) = response::draft(&self.settings, &receive.envelope, (head, lock), parts, scope, now);
-        self.commit(receive, lock, draft, change, head, Some((said, ending, scope))).await
-    }
-
-    /// Commits a draft. A refusal for a stop commits what there is, with the mark; another worker's marker is the
-    /// outcome.
-    async fn commit(
-        &self,
-        receive: &Receive<'_>,
-        lock: &Lock,
-        mut draft: Draft,
-        mut change: HeadChange,
-        head: &Head,
-        again: Option<(&Said, Ending, &str)>,
-    ) -> Result<Result<CommittedTurn, Unsettled>, StoreError> {
-        change.keep_unfinished =
-            receive.dead_letter && head.unfinished.as_ref().is_some_and(|unfinished| *unfinished != lock.event);
-        // A reset is not stopped: its own command is the stop. A stopped or failed turn says so whatever comes.
-        let stoppable = matches!(draft.outcome, Outcome::Replied);
-        let position = stoppable.then_some(&receive.envelope.position);
-        let committed = loop {
-            let write = async |draft: &Draft| -> Result<Written<CommitRefused>, StoreError> {
-                self.store.commit(draft, lock, position, &change).await
-            };
-            match commit(&draft, write).await? {
-                // As often at the most as there are texts: an event that was answered meanwhile keeps its own answer.
-                Err(CommitRefused::MergedBefore(event)) if draft.merged.contains(&event) => {
-                    draft.merged.retain(|merged| *merged != event);
-                }
-                committed => break committed,
-            }
-        };
-        match committed {
-            Ok(turn) => {
-                self.log_committed(receive, &turn, &draft.merged, head);
-                Ok(Ok(turn))
-            }
-            Err(CommitRefused::AlreadyCommitted(marker)) => {
-                journal_line::fence_rejection(&lock.event, &lock.session, lock.fence, "commit");
-                self.committed_before(receive, lock, *marker).await.map(Ok)
-            }
-            Err(CommitRefused::LockLost) => Ok(Err(Unsettled::LockLost)),
-            Err(CommitRefused::Decided | CommitRefused::MergedBefore(_)) => Ok(Err(Unsettled::at_once())),
-            Err(CommitRefused::Stopped) => match again {
-                Some((said, _, scope)) => {
-                    Box::pin(self.respond(receive, (lock, head), said, Ending::Stopped, scope)).await
-                }
-                None => Ok(Err(Unsettled::LockLost)),
-            },
-        }
-    }
-
-    fn log_committed(&self, receive: &Receive<'_>, turn: &CommittedTurn, merged: &[EventId], head: &Head) {
-        let marker = turn.marker();
-        let (outcome, reason) = match marker.outcome() {
-            Outcome::Failed { reason: Failure::Dead } => (EventOutcome::Dead, Failure::Dead.as_str()),
-            Outcome::Failed { reason } => (EventOutcome::Failed, reason.as_str()),
-            Outcome::Stopped => (EventOutcome::Committed, "stopped"),
-            Outcome::Reset => (EventOutcome::Committed, "reset"),
-            Outcome::Replied | Outcome::Answered | Outcome::Merged { .. } | Outcome::Unknown => {
-                (EventOutcome::Committed, "")
-            }
-        };
-        let channel = receive.envelope.event.channel;
-        journal_line::event(marker.event_id(), Some(marker.session()), channel, outcome, reason, head.attempts);
-        for event_id in merged {
-            journal_line::event(event_id, Some(marker.session()), channel, EventOutcome::Committed, "merged", 0);
-        }
-    }
-
     async fn dispatch(&self, receive: &Receive<'_>, turn: &CommittedTurn) -> Handled {
         match self.dispatcher().dispatch(turn, &receive.envelope.event).await {
             Ok(()) => Handled::Done,
@@ -533,9 +352,4 @@ pub enum Settled {
 /// The event of a record, unless it is none of ours or claims what only our own code may claim.
 fn parse(record: &Record) -> Option<Envelope> {
     serde_json::from_str::<Envelope>(&record.body).ok()?.trusted().ok()
-}
-
-/// How long a message sleeps after its `times`-th failure: 1, 2, 4 … s.
-fn backoff(times: u32) -> Duration {
-    Duration::from_secs(1 << times.saturating_sub(1).min(6)).min(LONGEST_BACKOFF)
 }
