@@ -36,7 +36,6 @@ async fn a_turn_of_forty_steps_spans_five_invocations() {
 
     let invocations = kit.aws.lambda.received("Agent").len();
     assert!(invocations >= CALLS.div_ceil(STEPS_AT_ONCE), "{invocations}");
-    assert_eq!(kit.aws.lambda.started("Agent"), 1, "an invocation that hands its turn back ends well");
     let asked: Vec<Asked> = kit.aws.bedrock.asked().into_iter().filter(|asked| asked.forced_tool().is_none()).collect();
     assert_eq!(asked.len(), CALLS + 1);
     // Each question is one step longer than the one before it, whichever invocation asks.

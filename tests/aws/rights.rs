@@ -19,8 +19,8 @@ use crate::{chats, pairing};
 /// other ([`Kit::end`] looks for those, here and in every flow).
 #[tokio::test(flavor = "multi_thread")]
 async fn every_granted_action_is_needed() {
-    let kit = Kit::start("consolidate_after = 2", &[]).await;
-    join!(chats::all(&kit), memory(&kit, 21), commands(&kit), large_turn(&kit));
+    let kit = Kit::start("consolidate_after = 2\ndaily_cost = 1000", &[]).await;
+    join!(chats::all(&kit), memory(&kit, 21), commands(&kit), large_turn(&kit), function(&kit));
     unreadable(&kit).await;
     given_up(&kit).await;
     let whole = kit.aws.configuration.replace("[[models]]", "[[models]]\nstream = false");
@@ -80,6 +80,16 @@ async fn large_turn(kit: &Kit) {
     }
 }
 
+/// A tool that is a function of a team's own: the model reads what it answers.
+async fn function(kit: &Kit) {
+    let call = Turn::tool("orders", json!({ "of": "Ann" }));
+    kit.aws.bedrock.on("what did Ann order", [call, Turn::text("tea")]);
+    kit.say(25, "what did Ann order?").await;
+    kit.shows("telegram:main:25", &["tea"]).await;
+    let calls = kit.aws.front.calls().into_iter().filter(|call| call.operation == "lambda:Invoke");
+    assert_eq!(calls.map(|call| call.resource).collect::<Vec<_>>(), ["orders"]);
+}
+
 /// A command that is put off by an outage of the table and then answered, and one that writes.
 async fn commands(kit: &Kit) {
     kit.aws.front.fail(Fault {
@@ -90,7 +100,7 @@ async fn commands(kit: &Kit) {
         status: 500,
         body: json!({ "__type": "com.amazonaws.dynamodb.v20120810#InternalServerError", "message": "scripted" }),
     });
-    for (count, command) in ["/status", "/stop"].into_iter().enumerate() {
+    for (count, command) in ["/status", "/approve nothing", "/stop"].into_iter().enumerate() {
         kit.say(23, command).await;
         let mut changes = kit.aws.platforms.changes();
         while kit.texts("telegram:main:23").len() <= count {

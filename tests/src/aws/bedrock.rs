@@ -179,7 +179,12 @@ impl Fits {
 /// An echo, or the forced tool with the least that its schema takes.
 fn unscripted(asked: &Asked) -> Turn {
     let Some(name) = asked.forced_tool() else {
-        return Turn::text(&format!("echo: {}", asked.last_user_text()));
+        let text = asked.last_user_text();
+        // In a group the first line says who wrote.
+        let said = text
+            .split_once('\n')
+            .filter(|(who, _)| who.starts_with('[') && (who.ends_with(")]") || who.ends_with(">]")));
+        return Turn::text(&format!("echo: {}", said.map_or(text.as_str(), |(_, said)| said)));
     };
     let tools = asked.body["toolConfig"]["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
     let spec = tools.iter().map(|tool| &tool["toolSpec"]).find(|spec| spec["name"] == name);
