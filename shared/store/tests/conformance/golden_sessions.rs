@@ -112,13 +112,8 @@ async fn turn_with_its_calls() {
     let bench = Bench::new().await;
     let lock = acquired(&bench).await;
     let call = |model: &str, usage| ModelCall { model: model.to_owned(), usage };
-    let first = Usage {
-        input_tokens: 7,
-        output_tokens: 3,
-        cache_read_tokens: 900,
-        cache_write_tokens: 100,
-        cost: 4200,
-    };
+    let first =
+        Usage { input_tokens: 7, output_tokens: 3, cache_read_tokens: 900, cache_write_tokens: 100, cost: 4200 };
     let second = Usage { input_tokens: 3, output_tokens: 2, ..Usage::default() };
     let mut draft = draft(&lock, 0);
     draft.calls = vec![call("first", first), call("second", second)];
