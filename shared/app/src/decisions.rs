@@ -96,6 +96,9 @@ impl Decisions<'_> {
             Decided::Stopped => (Outcome::Over, ApprovalState::Stopped, None),
             Decided::Gone => (Outcome::Over, approval.state, None),
         };
+        let (id, session, state_word) = (&approval.id, &approval.session, state.as_str());
+        tracing::info!(approval = id, event_id = %approval.event_id, %session, who, state = state_word,
+            "the call of approval {id} is {state_word}");
         let settled = Approval { state, decided_by: by, ..approval.clone() };
         send::outbound(self.outbound, &settled_card(self.language, &settled)).await?;
         Ok(outcome)

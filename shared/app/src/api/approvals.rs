@@ -82,7 +82,7 @@ impl Api {
         }
     }
 
-    pub(super) fn decisions(&self) -> Decisions<'_> {
+    fn decisions(&self) -> Decisions<'_> {
         Decisions {
             store: &self.store,
             inbound: &*self.admission.inbound,

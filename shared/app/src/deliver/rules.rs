@@ -95,6 +95,16 @@ mod tests {
     }
 
     #[test]
+    fn a_card_is_no_frame_and_shares_a_ledger_with_what_replaces_it() {
+        let card = event("telegram", "approval_request", false);
+        let settled = OutboundEvent { event_id: "e.settled".to_owned(), edits: Some("e".to_owned()), ..card.clone() };
+        for event in [&card, &settled] {
+            assert!(!is_frame(event) && decide(event) == Decision::Deliver);
+            assert_eq!(ledger_key(event), "e");
+        }
+    }
+
+    #[test]
     fn that_a_turn_works_is_shown_by_telegram_alone() {
         for channel in ["telegram", "slack", "webhook", "cron", "gateway", "cli", "matrix"] {
             let mut typing = event(channel, "progress", false);
