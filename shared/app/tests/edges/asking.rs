@@ -111,6 +111,18 @@ async fn v5_an_approved_call_is_started_by_the_successor_of_a_worker_that_died_b
     assert_eq!(talk.ran.calls(), ["pay 1"]);
 }
 
+/// An invocation that is too short for the call leaves the decision to the next one.
+#[tokio::test(start_paused = true)]
+async fn a_decision_is_not_used_without_the_time_for_its_call() {
+    let talk = parked().await;
+    talk.decide(Verdict::Allow).await;
+    assert_eq!(talk.take_within(Duration::from_secs(100)).await, Some(Handled::GivenBack(Duration::from_secs(1))));
+    assert!(talk.asked().await.decided_by.is_some() && talk.ran.calls().is_empty());
+    talk.model_says("Paid.");
+    talk.settle().await;
+    assert_eq!(talk.ran.calls(), ["pay 1"]);
+}
+
 /// Trace V6: waiting kills neither the turn that waits nor the one behind it.
 #[tokio::test(start_paused = true)]
 async fn v6_neither_sleeps_nor_waiting_kill_a_turn_or_the_one_behind_it() {

@@ -90,6 +90,22 @@ async fn what_a_successor_may_have_started_is_unknown() {
     assert!(results[2].starts_with(UNKNOWN), "{results:?}");
 }
 
+/// A worker dies while reads run at once: what they had found stays, and the others are asked for again.
+#[tokio::test(start_paused = true)]
+async fn of_reads_whose_worker_died_only_those_without_a_result_run_again() {
+    let talk = Talk::new().await;
+    let calls: Vec<_> =
+        [1, 40, 2, 40].iter().enumerate().map(|(n, s)| ("look", json!({ "n": n, "seconds": s }))).collect();
+    talk.model_calls(&calls);
+    talk.model_says("Seen.");
+    talk.hears("e1", "look").await;
+    assert!(timeout(Duration::from_secs(10), talk.take()).await.is_err(), "it died");
+    assert_eq!(talk.ran.calls(), ["look 0", "look 2"]);
+    talk.settle().await;
+    assert_eq!(talk.ran.calls(), ["look 0", "look 2", "look 1", "look 3"]);
+    assert_eq!(talk.results(0).await, ["did look 0", "did look 1", "did look 2", "did look 3"]);
+}
+
 /// A turn that is stopped between two invocations says of what it had not started that it was not executed.
 #[tokio::test(start_paused = true)]
 async fn a_stop_between_two_invocations_leaves_no_unknown_calls() {
