@@ -106,3 +106,70 @@ fn a_session_is_put_in_as_it_is() {
     assert_eq!(at(&played, "/sessions/0/messages/#"), json!(2));
     assert_eq!(at(&played, "/sessions/0/messages/1/content/0/id"), json!("t1"));
 }
+
+const PAY: &str = r#"{"tool": {"name": "pay", "risk": "dangerous", "policy": "ask", "result": "paid"}}
+{"model": {"tools": [{"name": "pay", "input": {"amount": 3}}]}}
+{"model": {"chunks": ["Done."]}}"#;
+
+fn tap(more: &str) -> String {
+    format!(r#"{{"tap": {{"channel": "telegram", "chat": 1000001, "button": "Allow"{more}}}}}"#)
+}
+
+#[test]
+fn a_turn_that_waits_for_a_person_is_left_alone_with_what_is_behind_it() {
+    let lines = [PAY, SAY, r#"{"run": true}"#, SAY].join("\n");
+    let waiting = played(&lines);
+    assert_eq!(
+        at(&waiting, "/approvals"),
+        json!([{"session": "telegram:1000001", "tool": "pay", "state": "open",
+        "decided_by": null}])
+    );
+    assert!(waiting.output.elapsed.0 < 30.0, "no time passes for it: {:?}", waiting.output.elapsed);
+    let left: Vec<_> =
+        waiting.output.unsettled.iter().map(|left| left.split(' ').skip(5).collect::<Vec<_>>().join(" ")).collect();
+    assert_eq!(left, ["sleeps until a person decides", "waits behind it"], "{:?}", waiting.output.unsettled);
+    let transcript = crate::output::transcript(&waiting.output);
+    assert!(
+        transcript.contains("[Allow] [Deny]") && transcript.contains("asked: pay in telegram:1000001: open"),
+        "{transcript}"
+    );
+    // Time goes on for everybody else, and for the question when a line says so.
+    let over = played(&format!("{lines}\n{}", r#"{"advance": 3700}"#));
+    assert_eq!((at(&over, "/approvals/0/state"), at(&over, "/unsettled/#")), (json!("expired"), json!(0)));
+}
+
+#[test]
+fn a_button_is_pressed_as_often_as_the_line_says_and_only_where_it_shows() {
+    let lines = [PAY, SAY, r#"{"run": true}"#, &tap(r#", "times": 2"#)].join("\n");
+    let allowed = played(&lines);
+    assert_eq!((at(&allowed, "/tool_runs/#"), at(&allowed, "/approvals/0/state")), (json!(1), json!("allowed")));
+    let numbers: Vec<_> = (1..3).map(|index| at(&allowed, &format!("/deliveries/{index}/status"))).collect();
+    assert_eq!(numbers, [200, 200]);
+    let script = Script::parse("test.jsonl", &format!("{SAY}\n{}", tap("")), FEATURES).unwrap();
+    let error = play(&script, 1).unwrap_err().to_string();
+    assert_eq!(error, "test.jsonl:2: the chat shows no button `Allow` now");
+}
+
+/// A rule of the configuration comes before what a tool's own line says.
+#[test]
+fn a_tool_has_its_policy_unless_a_rule_says_otherwise() {
+    let rule = r#"{"config": {"approvals": {"rules": [{"tool": "pay", "action": "deny"}]}}}"#;
+    let refused = played(&[rule, PAY, SAY].join("\n"));
+    assert_eq!((at(&refused, "/approvals/#"), at(&refused, "/tool_runs/0/outcome")), (json!(0), json!("refused")));
+    let plain = r#"{"tool": {"name": "pay", "risk": "dangerous", "result": "paid"}}"#;
+    let allowed = played(&[plain, r#"{"model": {"tools": [{"name": "pay", "input": {}}]}}"#, SAY].join("\n"));
+    assert_eq!((at(&allowed, "/approvals/#"), at(&allowed, "/tool_runs/0/outcome")), (json!(0), json!("ok")));
+}
+
+/// One script plays them all: each is asked in its turn, under its own name and with what it can do.
+#[test]
+fn every_model_of_the_configuration_is_played() {
+    let models = r#"{"config": {"models": [{"provider": "openai", "model": "first", "capabilities": ["tools"]}, {"provider": "bedrock", "model": "second", "capabilities": []}]}}"#;
+    let wire = r#"{"replay": 1, "wire": "openai"}"#;
+    let lines = [wire, models, r#"{"model": {"error": "overloaded", "times": 3}}"#, SAY].join("\n");
+    let played = played(&lines);
+    let names: Vec<_> = (0..4).map(|index| at(&played, &format!("/model_requests/{index}/request/model"))).collect();
+    assert_eq!(names, ["first", "first", "first", "second"]);
+    assert_eq!(at(&played, "/model_requests/3/request/tools"), Value::Null);
+    assert_eq!(at(&played, "/events/0/outcome"), json!("committed"));
+}
