@@ -225,7 +225,13 @@ fn breaks() -> Vec<Break> {
             json!("Turnlock"),
             &["no alarm for what waits in DeadLetterQueue"],
         ),
-        ("/Resources/EventsWait/Properties/Threshold", json!(6000), &["no alarm for what waits in InboundQueue"]),
+        ("/Resources/EventsWait/Properties/Threshold", json!(600), &["no alarm for who waits for a turn"]),
+        ("/Resources/EventsWait/Properties/Namespace", json!("AWS/SQS"), &["no alarm for who waits for a turn"]),
+        (
+            "/Resources/EventsUnread/Properties/Metrics/2/MetricStat/Period",
+            json!(900),
+            &["no alarm for events that nobody receives"],
+        ),
         // CloudWatch knows a metric by all of its dimensions.
         (
             "/Resources/UndeliveredSlack/Properties/Dimensions",

@@ -23,6 +23,8 @@ pub const TOOL: &str = "turnlock::tool";
 pub const MODEL: &str = "turnlock::model";
 /// The target of lines about jobs.
 pub const JOB: &str = "turnlock::job";
+/// The target of lines about turns that begin late.
+pub const WAIT: &str = "turnlock::wait";
 /// The target of lines about writes that a fence refused.
 pub const FENCE: &str = "turnlock::fence";
 
@@ -92,6 +94,12 @@ pub fn model_call(
         input_tokens = usage.input_tokens, output_tokens = usage.output_tokens,
         cache_read_tokens = usage.cache_read_tokens, cache_write_tokens = usage.cache_write_tokens,
         cost = usage.cost, "model {model} for event {event_id}: {outcome}");
+}
+
+/// Writes the line of an event whose turn begins late, or goes on late: somebody has waited for it for `waited`.
+pub fn wait(event_id: &EventId, session: &SessionKey, waited: Duration) {
+    let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
+    tracing::info!(target: WAIT, %event_id, %session, waited_ms, "event {event_id} has waited for {waited_ms} ms");
 }
 
 /// Writes the line of a write that a fence refused: a late worker, or a lost race.

@@ -31,7 +31,7 @@ const NAMESPACE: &str = "Turnlock";
 const USUAL: &str = "info";
 /// What is written whatever the filter says: the lines that count.
 const ALWAYS: &str = "turnlock::event=info,turnlock::job=info,turnlock::dead=info,turnlock::undelivered=info,\
-                      turnlock::unobserved=info,turnlock::batch=info";
+                      turnlock::unobserved=info,turnlock::batch=info,turnlock::wait=info";
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
 /// A target whose lines count: the metric's name, and the fields that divide it.
@@ -145,9 +145,11 @@ where
 impl Json {
     /// Puts the metric of a counting line into it.
     fn count(&self, target: &str, at: i64, line: &mut Map<String, Value>) {
+        let metric = |name: &str, unit: &str| json!({ "Name": name, "Unit": unit });
         let (metrics, by): (Vec<Value>, &[&str]) = if target == BATCH {
-            let metric = |name: &str, unit: &str| json!({ "Name": name, "Unit": unit });
             (vec![metric("records", "Count"), metric("given_back", "Count"), metric("oldest_ms", "Milliseconds")], &[])
+        } else if target == journal_line::WAIT {
+            (vec![metric("waited_ms", "Milliseconds")], &[])
         } else if let Some(metric) = METRICS.iter().find(|metric| metric.target == target) {
             line.insert(metric.name.to_owned(), json!(1));
             (vec![json!({ "Name": metric.name, "Unit": "Count" })], metric.by)

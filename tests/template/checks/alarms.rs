@@ -28,7 +28,9 @@ pub(in super::super) fn alarms(template: &Template) -> Vec<String> {
             format!("no alarm for errors of {function}")
         }));
     }
-    let queues = [("InboundQueue", 600), ("OutboundQueue", 600), ("DeadLetterQueue", 900), ("JobDeadLetterQueue", 900)];
+    found.extend(unless(waits(template), || "no alarm for who waits for a turn".to_owned()));
+    found.extend(unless(unread(template), || "no alarm for events that nobody receives".to_owned()));
+    let queues = [("OutboundQueue", 600), ("DeadLetterQueue", 900), ("JobDeadLetterQueue", 900)];
     for (queue, seconds) in queues {
         let mut of = of_metric(template, "AWS/SQS", "ApproximateAgeOfOldestMessage");
         let rings = of.any(|alarm| {
@@ -40,6 +42,37 @@ pub(in super::super) fn alarms(template: &Template) -> Vec<String> {
     }
     found.extend(template.of_kind("AWS::CloudWatch::Alarm").filter_map(|(id, alarm)| says_where(template, id, alarm)));
     found
+}
+
+/// Whether ten minutes of waiting ring, as the agent counts them: in the queue's own age a turn that waits for a person
+/// would ring for days.
+fn waits(template: &Template) -> bool {
+    of_metric(template, "Turnlock", "waited_ms").any(|alarm| {
+        alarm["Dimensions"] == json!([{ "Name": "function", "Value": { "Ref": "Agent" } }])
+            && alarm["Statistic"] == "Maximum"
+            && rings_from(alarm, 600_000)
+    })
+}
+
+/// Whether it rings when events wait and nobody receives any for longer than a sleeping message is left alone.
+fn unread(template: &Template) -> bool {
+    let of_inbound = |metric: &Value| {
+        let source = &metric["MetricStat"];
+        let name = source["Metric"]["MetricName"].as_str().unwrap_or_default();
+        let longer = source["Period"].as_i64().is_some_and(|period| period > 900);
+        let inbound = target(&source["Metric"]["Dimensions"][0]["Value"]) == Some("InboundQueue");
+        (longer && inbound).then(|| (metric["Id"].clone(), name.to_owned(), source["Stat"].clone()))
+    };
+    template.of_kind("AWS::CloudWatch::Alarm").any(|(_, alarm)| {
+        let sources: Vec<_> = alarm["Metrics"].as_array().into_iter().flatten().filter_map(of_inbound).collect();
+        let wanted = [
+            (json!("waiting"), "ApproximateNumberOfMessagesVisible".to_owned(), json!("Minimum")),
+            (json!("received"), "NumberOfMessagesReceived".to_owned(), json!("Sum")),
+        ];
+        sources == wanted
+            && alarm["Metrics"][0]["Expression"] == "IF(waiting > 0 AND received == 0, 1, 0)"
+            && rings_from(alarm, 1)
+    })
 }
 
 /// Whether the first of what a metric counts rings.

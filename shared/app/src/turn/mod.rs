@@ -58,6 +58,9 @@ use crate::journal_line;
 use crate::media;
 use crate::settings::AgentSettings;
 
+/// From when on a wait is worth a line.
+const LONG_WAIT: Duration = Duration::from_secs(60);
+
 /// The agent function: what it needs to take a turn.
 pub struct Agent {
     /// The table.
@@ -155,6 +158,7 @@ impl Agent {
             Taken::Mine(lock, head, lease) => (lock, head, lease),
             Taken::Busy(after, head) => return self.busy(receive, after, &head).await,
         };
+        self.note_wait(receive, &head);
         if self.unaccounted(receive, &head) {
             return self.too_many_receives(receive, Some(&lock)).await;
         }
@@ -233,6 +237,15 @@ impl Agent {
             }
             End::Asks(approval) => self.park(receive, (lock, head), &approval).await.map(Err),
             End::LockLost => Ok(Err(Unsettled::LockLost)),
+        }
+    }
+
+    /// Says that somebody waits, once it is long. What waits for a person does not, nor what stands behind it: a queue's own
+    /// age of its oldest message knows neither.
+    fn note_wait(&self, receive: &Receive<'_>, head: &Head) {
+        let waited = age(receive.envelope.accepted_at, head, self.store.clock().now_ms());
+        if waited >= LONG_WAIT && !receive.dead_letter {
+            journal_line::wait(&receive.envelope.event.event_id, &receive.session, waited);
         }
     }
 

@@ -64,6 +64,8 @@ fn a_dead_item_and_a_batch_count() {
         };
         journal_line::dead(&item);
         batch(3, 1, Duration::from_millis(1500));
+        let session = SessionKey::from_text("telegram:1");
+        journal_line::wait(&EventId::from_stored("telegram:1:2".to_owned()), &session, Duration::from_secs(61));
     });
     assert_eq!(
         (&lines[0]["Dead"], &lines[0]["_aws"]["CloudWatchMetrics"][0]["Dimensions"]),
@@ -75,6 +77,10 @@ fn a_dead_item_and_a_batch_count() {
         (&json!(3), &json!(1), &json!(1500))
     );
     assert_eq!(lines[1]["_aws"]["CloudWatchMetrics"][0]["Metrics"].as_array().unwrap().len(), 3);
+    assert_eq!(
+        (&lines[2]["waited_ms"], &lines[2]["_aws"]["CloudWatchMetrics"][0]["Metrics"]),
+        (&json!(61_000), &json!([{ "Name": "waited_ms", "Unit": "Milliseconds" }]))
+    );
 }
 
 #[test]
