@@ -57,6 +57,17 @@ pub struct Step {
     pub calls: Vec<ModelCall>,
 }
 
+impl Step {
+    /// The step as the journal gives it back: whoever makes it and whoever resumes it run the same calls. A number with
+    /// many digits may be another one when it was written and read.
+    ///
+    /// # Errors
+    /// [`StoreError`] for a step that cannot be written.
+    pub fn as_stored(&self, event: &EventId) -> Result<Self, StoreError> {
+        parse(event, &json(event, self)?)
+    }
+}
+
 /// What became of one call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallResult {

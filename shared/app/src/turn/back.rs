@@ -6,7 +6,6 @@ use std::time::Duration;
 use turnlock_store::StoreError;
 use turnlock_store::sessions::{Head, Lock, Release};
 
-use super::lease::VISIBILITY;
 use super::{Agent, Handled, Receive, album};
 use crate::admit::chain;
 use crate::dead_letter;

@@ -235,7 +235,7 @@ impl Inference<'_> {
             StepWritten::LockLost => return Ok(Some(End::LockLost)),
         }
         progress.stepped = true;
-        self.take_step(progress, step, false).await
+        self.take_step(progress, step.as_stored(&self.lock.event)?, false).await
     }
 
     /// The turn goes on in another invocation, at once if this one got somewhere.

@@ -393,6 +393,20 @@ async fn an_unattended_turn_never_asks() {
     assert!(talk.ran.calls().is_empty());
 }
 
+/// Numbers that are others when they were written and read once: what was asked is still what runs.
+#[tokio::test(start_paused = true)]
+async fn what_was_asked_is_recognised_whatever_its_numbers_are() {
+    let talk = Talk::new().await;
+    let numbers: Vec<f64> = (1..400u32).map(|n| f64::from(n).sqrt() * 1.1e-7 / 3.0).collect();
+    talk.model_calls(&[("pay", json!({ "n": 1, "numbers": numbers }))]);
+    talk.hears("e1", "pay").await;
+    assert_eq!(talk.take().await, Some(Handled::GivenBack(SLEEP)));
+    talk.decide(Verdict::Allow).await;
+    talk.model_says("Paid.");
+    assert_eq!(talk.take().await, Some(Handled::Done));
+    assert_eq!(talk.ran.calls(), ["pay 1"]);
+}
+
 /// What a card cannot show whole is not asked for.
 #[tokio::test(start_paused = true)]
 async fn an_input_too_long_to_be_shown_is_not_asked_for() {
