@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests, too")]
 
+mod chaos;
 mod enumeration;
 mod inference;
 mod promises;
