@@ -60,14 +60,6 @@ pub(crate) fn play(title: &str, lines: &[Value]) -> Run {
     run
 }
 
-/// Plays lines with a fault that may go on for longer than the story.
-fn play_leaving_faults(title: &str, lines: &[Value]) -> Run {
-    let played = played(title, lines, SEED);
-    let run = Run { title: title.to_owned(), output: played.output.to_json().unwrap(), may_double: false };
-    run.check(played.failures.is_empty(), &format!("{:#?}", played.failures));
-    run
-}
-
 impl Run {
     /// How often `operation` of `port` was asked for in the work on an event.
     pub(crate) fn asked(&self, port: &str, event: &str, operation: &str) -> u64 {

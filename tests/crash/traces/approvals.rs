@@ -158,7 +158,7 @@ fn v6_a_lost_wake_costs_one_sleep() {
     let lines = with(
         parked(false),
         [
-            json!({"fault": {"queue": "wake", "error": "unreachable", "times": 99}}),
+            json!({"fault": {"queue": "wake", "error": "unreachable"}}),
             tap("Allow"),
             advance(2),
             expect(json!({"/approvals/0/state": "allowed", "/tool_runs/#": 0})),
@@ -166,8 +166,7 @@ fn v6_a_lost_wake_costs_one_sleep() {
             expect(json!({"/events/0/outcome": "committed", "/tool_runs/0/outcome": "ok"})),
         ],
     );
-    let source = lines;
-    let run = super::play_leaving_faults("V6, a lost wake", &source);
+    let run = play("V6, a lost wake", &lines);
     run.settled();
     run.check(run.starts("pay") == 1, "it did not run once");
 }

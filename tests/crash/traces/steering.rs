@@ -127,11 +127,13 @@ fn v9c_a_successor_knows_which_texts_were_used() {
         advance(9),
         // The text was used by the second step, whose tool runs. The next is the commit.
         expect(json!({"/model_requests/#": 2, "/events/1/outcome": null})),
-        json!({"kill": {"store": "TransactWriteItems", "nth": 2, "after": false}}),
+        json!({"kill": {"store": "TransactWriteItems", "nth": 1, "after": false}}),
         json!({"run": true}),
     ]);
-    let run = super::play_leaving_faults("V9 (c)", &lines);
+    let run = play("V9 (c)", &lines);
     run.settled();
+    run.check(run.at("/sessions/0/fence").as_u64() > Some(1), "there was no successor");
+    run.check(run.outcomes() == ["committed ", "committed merged"], "the text was not merged by that commit");
     run.check(run.shown(CHAT) == ["In Bonn it rains."], "the text was answered again");
     run.check(run.said("in Bonn") == 1, "the text does not stand there once");
     run.check(run.at("/sessions/0/steer") == json!(0), "the text is left");
