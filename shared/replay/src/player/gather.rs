@@ -99,7 +99,8 @@ async fn events(world: &World, store: &Store, lines: &[Line]) -> Result<Vec<Even
             Outcome::Stopped => ("committed", Some("stopped")),
             Outcome::Reset => ("committed", Some("reset")),
             Outcome::Answered => ("committed", Some("answered")),
-            Outcome::Replied | Outcome::Merged { .. } | Outcome::Unknown => ("committed", None),
+            Outcome::Merged { .. } => ("committed", Some("merged")),
+            Outcome::Replied | Outcome::Unknown => ("committed", None),
         };
         row.outcome = Some(outcome.to_owned());
         row.reason = reason.map(str::to_owned);

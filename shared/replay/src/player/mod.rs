@@ -34,12 +34,11 @@ use self::parked::Parked;
 use self::process::{Process, World};
 use self::record::Record;
 use self::requests::{Fresh, Unsigned, invented};
-use self::taps::Pressed;
 use self::tools::ScriptedTools;
 use crate::fakes::{Accounts, ChatId, FakePlatforms};
 use crate::faults::{Death, FaultPlan, in_turn};
 use crate::output::{self, Delivery, Difference, Output, Seconds};
-use crate::script::{Deliver, Feature, Line, Numbered, PlatformLine, Request, Script, Sign, Tap};
+use crate::script::{Deliver, Feature, Line, Numbered, PlatformLine, Request, Script, Sign};
 
 /// The features that this version plays.
 pub const FEATURES: &[Feature] =
@@ -244,21 +243,6 @@ impl Player {
             Line::Invoke(_) => return Err("this version cannot play this line".to_owned()),
         }
         Ok(())
-    }
-
-    /// Presses a button, as often as the line says, at one moment.
-    async fn tap(&mut self, tap: &Tap) -> Result<(), String> {
-        let chat = ChatId { channel: tap.channel, account: tap.account.clone(), chat: tap.chat.clone() };
-        let found = self.world.fakes.find_button(&chat, &tap.button);
-        let (message, button) = found.ok_or_else(|| format!("the chat shows no button `{}` now", tap.button))?;
-        let chat_type = self.world.fakes.chat_type(&chat);
-        let pressed = Pressed { tap, message: &message, button: &button, chat_type };
-        let first = self.deliveries.len() as u64 + 1;
-        let requests = (first..first + tap.times).map(|number| {
-            let fresh = Fresh { number, message: 0, now: self.world.clock.now() };
-            (taps::request(&pressed, &self.world.config, &fresh), Sign::Configured)
-        });
-        self.deliver(requests.collect()).await.map_err(|error| error.to_string())
     }
 
     /// A redeploy with new settings.

@@ -8,23 +8,42 @@ use serde_json::{Value, json};
 use turnlock_config::Config;
 use turnlock_domain::event::Channel;
 
+use super::Player;
 use super::requests::{Fresh, Unsigned, number};
+use crate::fakes::ChatId;
 use crate::fakes::chats::{Button, Message};
-use crate::script::Tap;
+use crate::script::{Sign, Tap};
 
 /// What is pressed.
-pub(super) struct Pressed<'a> {
+struct Pressed<'a> {
     /// Who presses what where.
-    pub(super) tap: &'a Tap,
+    tap: &'a Tap,
     /// The message that holds the button, as the platform shows it.
-    pub(super) message: &'a Message,
-    pub(super) button: &'a Button,
+    message: &'a Message,
+    button: &'a Button,
     /// The platform's word for the chat's kind, if it is known.
-    pub(super) chat_type: Option<String>,
+    chat_type: Option<String>,
+}
+
+impl Player {
+    /// Presses a button, as often as the line says, at one moment.
+    pub(super) async fn tap(&mut self, tap: &Tap) -> Result<(), String> {
+        let chat = ChatId { channel: tap.channel, account: tap.account.clone(), chat: tap.chat.clone() };
+        let found = self.world.fakes.find_button(&chat, &tap.button);
+        let (message, button) = found.ok_or_else(|| format!("the chat shows no button `{}` now", tap.button))?;
+        let chat_type = self.world.fakes.chat_type(&chat);
+        let pressed = Pressed { tap, message: &message, button: &button, chat_type };
+        let first = self.deliveries.len() as u64 + 1;
+        let requests = (first..first + tap.times).map(|number| {
+            let fresh = Fresh { number, message: 0, now: self.world.clock.now() };
+            (request(&pressed, &self.world.config, &fresh), Sign::Configured)
+        });
+        self.deliver(requests.collect()).await.map_err(|error| error.to_string())
+    }
 }
 
 /// The request that a pressed button arrives by.
-pub(super) fn request(pressed: &Pressed<'_>, config: &Config, fresh: &Fresh) -> Unsigned {
+fn request(pressed: &Pressed<'_>, config: &Config, fresh: &Fresh) -> Unsigned {
     let account = &pressed.tap.account;
     let id = format!("msg_{}", fresh.number);
     if pressed.tap.channel == Channel::Slack {

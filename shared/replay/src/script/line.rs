@@ -177,7 +177,7 @@ pub(super) fn read(key: &str, value: &RawValue) -> Result<Line, Problem> {
         "session" => session::read(key, json).map(Line::Session),
         "deliver" => deliver::read(key, json).map(Line::Deliver),
         "say" => read_value::<Say>(key, json)?.checked().map(Line::Say),
-        "tap" => read_value(key, json).map(Line::Tap),
+        "tap" => read_value::<Tap>(key, json)?.checked().map(Line::Tap),
         "invoke" => read_value(key, json).map(Line::Invoke),
         "model" => read_value(key, json).map(Line::Model),
         "platform" => super::platform::read(key, json).map(Line::Platform),
@@ -321,6 +321,22 @@ pub struct Tap {
     /// How often.
     #[serde(default = "once")]
     pub times: u64,
+}
+
+impl Tap {
+    /// How often a person presses a button at one moment.
+    const MOST_TIMES: u64 = 1_000;
+
+    fn checked(self) -> Result<Self, Problem> {
+        if !matches!(self.channel, Channel::Telegram | Channel::Slack) {
+            return Err(Problem::new("tap.channel", "there are no buttons there; allowed: telegram, slack"));
+        }
+        if !(1..=Self::MOST_TIMES).contains(&self.times) {
+            let allowed = format!("{} is no number of presses; allowed: 1 to {}", self.times, Self::MOST_TIMES);
+            return Err(Problem::new("tap.times", allowed));
+        }
+        Ok(self)
+    }
 }
 
 fn once() -> u64 {

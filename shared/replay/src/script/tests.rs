@@ -155,6 +155,14 @@ fn what_is_not_known_is_refused_with_what_is_allowed() {
             "{\"say\": {\"channel\": \"telegram\", \"chat\": 1, \"text\": 5}}",
             "story.jsonl:1: say.text: 5 is no text; allowed: a text,",
         ),
+        (
+            "{\"tap\": {\"channel\": \"gateway\", \"chat\": 1, \"button\": \"Allow\"}}",
+            "story.jsonl:1: tap.channel: there are no buttons there; allowed: telegram, slack",
+        ),
+        (
+            "{\"tap\": {\"channel\": \"slack\", \"chat\": 1, \"button\": \"Allow\", \"times\": 0}}",
+            "story.jsonl:1: tap.times: 0 is no number of presses; allowed: 1 to 1000",
+        ),
         ("{\"kill\": {\"nth\": 1}}", "story.jsonl:1: kill: allowed: exactly one of `store`,"),
         (
             "{\"fault\": {\"queue\": \"send\", \"error\": \"conflict\"}}",
