@@ -91,3 +91,18 @@ fn a_day_that_cost_enough_is_over_and_the_next_one_is_not() {
     assert_eq!((shown[0].as_str(), shown[1].as_str(), shown[3].as_str()), ("One.", "Two.", "Tomorrow."), "{shown:?}");
     assert_eq!(column(&output, "events", "outcome"), ["committed", "committed", "failed", "committed"]);
 }
+
+/// A stop by API reaches a stream within two seconds, and what there was is kept with the mark.
+#[test]
+fn a_stop_by_api_reaches_a_stream() {
+    let lines = [
+        json!({"config": {"approvals": {"approvers": ["gateway:main"]}}}),
+        json!({"model": {"chunks": ["One", {"wait": 60}, " two."]}}),
+        say("count"),
+        advance(5.0),
+        json!({"deliver": {"route": "/v1/sessions/telegram:1000001/stop", "method": "POST"}}),
+        advance(2.5),
+        json!({"expect": {"/events/0/reason": "stopped", "/deliveries/1/status": 202}}),
+    ];
+    assert_eq!(texts(&played(&lines)), ["One\n\n(stopped)"]);
+}

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{advance, calls, column, played, run, say, says, texts};
+use crate::kit::{advance, calls, column, played, run, say, says, shown, texts};
 
 fn look() -> Value {
     json!({"tool": {"name": "look", "risk": "read", "keyed": true, "result": "rain", "wait": 5}})
@@ -94,4 +94,21 @@ fn a_text_reaches_a_turn_that_waits_for_a_person_when_it_goes_on() {
     let asked = output["model_requests"][1]["request"]["messages"].to_string();
     assert!(asked.contains("receipt"), "{asked}");
     assert_eq!(texts(&output)[1..], ["Done."]);
+}
+
+/// Each channel has its own way: here Slack steers, and Telegram has a turn for each message.
+#[test]
+fn each_channel_has_its_own_way() {
+    let slack = |text: &str| json!({"say": {"channel": "slack", "chat": "D0CHAN", "from": "U0ANN", "text": text}});
+    let mut lines = vec![steer("slack"), look()];
+    for (session, first, second) in
+        [("slack:D0CHAN", slack("weather?"), slack("in Bonn")), ("telegram:1000001", say("weather?"), say("in Bonn"))]
+    {
+        let look = json!({"model": {"session": session, "tools": [{"name": "look", "input": {}}]}});
+        let says = |text: &str| json!({"model": {"session": session, "chunks": [text]}});
+        lines.extend([look, says("First answer."), says("Second answer."), first, advance(1.0), second, run()]);
+    }
+    let output = played(&lines);
+    assert_eq!(shown(&output, "slack:main:D0CHAN"), ["First answer."]);
+    assert_eq!(texts(&output), ["First answer.", "Second answer."]);
 }
