@@ -1,6 +1,7 @@
 //! The template, deployed: transformed as CloudFormation would, put right where ministack loses something, and read back.
 //!
 //! What is put right: the routes of an HTTP API, which SAM writes as an OpenAPI body, are resources of their own here.
+//! What is left out: alarms over the arithmetic of metrics, which it does not know.
 //! What is changed: a function's code is somewhere else (ministack forwards its invocations), and no event source mapping
 //! is enabled, as `poller` stands in for them.
 
@@ -78,6 +79,10 @@ const NAME: &str = "turnlock";
 
 fn adapt(template: &mut Value, forward: &str) {
     let resources = template["Resources"].as_object_mut().unwrap();
+    // Alarms over arithmetic are none of ministack's.
+    resources.retain(|_, resource| {
+        resource["Type"] != "AWS::CloudWatch::Alarm" || !resource["Properties"]["Metrics"].is_array()
+    });
     let mut routes = Map::new();
     for (logical, resource) in resources.iter_mut() {
         let kind = resource["Type"].as_str().unwrap_or_default().to_owned();
