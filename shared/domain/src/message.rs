@@ -93,6 +93,14 @@ pub struct Reasoning {
     pub model: Option<String>,
 }
 
+impl Reasoning {
+    /// Whether it is signed or encrypted: its provider wants it back byte for byte. Any other is text that it made.
+    #[must_use]
+    pub fn is_sealed(&self) -> bool {
+        self.signature.is_some() || self.redacted.is_some()
+    }
+}
+
 impl Message {
     /// A message of `role` with these blocks.
     #[must_use]

@@ -1,11 +1,12 @@
 //! Amazon Bedrock: `ConverseStream`, or `Converse` for models that do not stream.
 //!
-//! The SDK signs, sends and reads; the body is [`crate::wire::bedrock`]'s, so that what a replay shows is what leaves, and
-//! what the settings add to it: cache points, a guardrail, thinking. The SDK's retries and its guard against slow streams are off: to try again is the caller's policy, and silence has one
-//! limit here as with every provider. Nothing of a body is logged or stands in an error.
+//! The SDK signs, sends and reads; the body is [`crate::wire::bedrock`]'s, so that what a replay shows is what leaves,
+//! and what the settings add to it: cache points, a guardrail, thinking. The SDK's retries and its guard against slow
+//! streams are off: to try again is the caller's policy, and silence has one limit here as with every provider. Nothing
+//! of a body is logged or stands in an error.
 //!
-//! One thing is sent again at once: a request that was refused for its cache points or its thinking, without those. Which
-//! models take them, and where, changes too often to be known here.
+//! One thing is sent again at once: a request that was refused for its cache points or its thinking, without those.
+//! Which models take them, and where, changes too often to be known here; what a model refused, it is not sent again.
 
 pub(crate) mod body;
 mod decode;
@@ -84,6 +85,8 @@ pub struct Bedrock {
     settings: BedrockSettings,
     /// Whether it refused cache points: it is not sent any for as long as the process lives.
     refuses_cache_points: AtomicBool,
+    /// Whether it refused to think, or reasoning: the same.
+    refuses_thinking: AtomicBool,
 }
 
 /// What the id of every model has that refuses anything beside the results of tools.
@@ -113,7 +116,9 @@ impl Bedrock {
             .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
             .timeout_config(waits)
             .build();
-        Self { client: Client::from_conf(config), settings, refuses_cache_points: AtomicBool::new(false) }
+        let client = Client::from_conf(config);
+        let (refuses_cache_points, refuses_thinking) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { client, settings, refuses_cache_points, refuses_thinking }
     }
 
     /// Sends `body` and waits for the first of the answer.
@@ -155,6 +160,9 @@ impl Model for Bedrock {
         let prepared = request.prepared(self.name(), self.capabilities());
         let mut extras = Extras::wanted(&self.settings, prepared.request());
         extras.cache_points &= !self.refuses_cache_points.load(Ordering::Relaxed);
+        let thinks = !self.refuses_thinking.load(Ordering::Relaxed);
+        extras.thinking &= thinks;
+        extras.reasoning &= thinks;
         loop {
             let body = body::body(&self.settings, prepared.request(), extras);
             let unanswered = match self.send(Bytes::from(body.to_string())).await {
@@ -169,6 +177,11 @@ impl Model for Bedrock {
                     tracing::warn!(model = self.name(), "the model refuses cache points: it gets none any more");
                 }
                 Some(Extra::Thinking) if extras.thinking || extras.reasoning => {
+                    self.refuses_thinking.store(true, Ordering::Relaxed);
+                    (extras.thinking, extras.reasoning) = (false, false);
+                    tracing::warn!(model = self.name(), "the model refuses to think: it is asked without any more");
+                }
+                Some(Extra::ThinkingHere) if extras.thinking || extras.reasoning => {
                     (extras.thinking, extras.reasoning) = (false, false);
                     tracing::warn!(session.id = %request.session, model = self.name(),
                         "the model refuses its reasoning: it is asked without, and does not think");

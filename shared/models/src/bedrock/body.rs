@@ -86,8 +86,14 @@ fn may_think(request: &ModelRequest) -> bool {
             Role::User => break,
         }
     }
-    let thought = |message: &Message| matches!(message.content.first(), Some(Block::Reasoning(_)));
-    request.force_tool.is_none() && opening.is_none_or(thought)
+    request.force_tool.is_none() && opening.is_none_or(begins_with_reasoning)
+}
+
+/// As the wire sends it: reasoning that is not sealed is not there.
+fn begins_with_reasoning(message: &Message) -> bool {
+    let unsent = |block: &Block| matches!(block, Block::Reasoning(reasoning) if !reasoning.is_sealed());
+    let first = message.content.iter().find(|block| !unsent(block));
+    matches!(first, Some(Block::Reasoning(_)))
 }
 
 fn brings_results(message: &Message) -> bool {

@@ -34,6 +34,8 @@ pub(super) enum Extra {
     CachePoints,
     /// Thinking, and the reasoning of earlier answers.
     Thinking,
+    /// Both, for what stands in this conversation: another is not refused for it.
+    ThinkingHere,
 }
 
 impl From<ModelError> for Unanswered {
@@ -111,8 +113,10 @@ enum SpeaksOf {
     Context,
     /// The model takes no cache points, or not there.
     CachePoints,
-    /// The model does not think, or not here.
+    /// The model does not think, or takes no reasoning.
     Thinking,
+    /// The reasoning of this conversation is not as it should be.
+    ThinkingHere,
     /// The model is reached through an inference profile only.
     Profile,
     /// The model does not stream, or not with tools.
@@ -145,7 +149,7 @@ impl Refusal {
                 SpeaksOf::Context => ModelError::ContextFull,
                 SpeaksOf::Profile => invalid(": name an inference profile in the place of this model"),
                 SpeaksOf::Streaming => invalid(": set `stream = false` for it, so that it answers in one piece"),
-                SpeaksOf::CachePoints | SpeaksOf::Thinking | SpeaksOf::Nothing => invalid(""),
+                SpeaksOf::CachePoints | SpeaksOf::Thinking | SpeaksOf::ThinkingHere | SpeaksOf::Nothing => invalid(""),
             },
         }
     }
@@ -154,15 +158,16 @@ impl Refusal {
 impl SpeaksOf {
     fn of(message: &str) -> Self {
         let has = |words: &[&str]| words.iter().any(|words| message.contains(words));
-        let too_long = ["input is too long", "prompt is too long", "input tokens"];
+        let too_long = ["input is too long", "prompt is too long", "too many input tokens", "input tokens exceed"];
         let context = ["context limit", "context length", "context window"];
         let cache = ["cachepoint", "cache point", "cache_control", "prompt caching"];
         if has(&cache) {
             Self::CachePoints
         } else if has(&too_long) || has(&context) {
             Self::Context
-        } else if has(&["thinking"]) {
-            Self::Thinking
+        } else if has(&["thinking", "reasoning"]) {
+            // Claude's refusals of a conversation name the place: `messages.1.content.0`.
+            if has(&["messages."]) { Self::ThinkingHere } else { Self::Thinking }
         } else if has(&["inference profile"]) {
             Self::Profile
         } else if has(&["streaming"]) {
@@ -176,6 +181,7 @@ impl SpeaksOf {
         match self {
             Self::CachePoints => Some(Extra::CachePoints),
             Self::Thinking => Some(Extra::Thinking),
+            Self::ThinkingHere => Some(Extra::ThinkingHere),
             Self::Nothing | Self::Context | Self::Profile | Self::Streaming => None,
         }
     }

@@ -1,4 +1,5 @@
-//! Bedrock Converse, bytes as base64.
+//! Bedrock Converse, bytes as base64. Of reasoning only what is signed or encrypted is sent: models that write it without
+//! (DeepSeek R1) refuse it.
 
 use serde_json::{Map, Value, json};
 use turnlock_domain::message::{Block, Media, Message, Reasoning, Role};
@@ -81,8 +82,10 @@ fn converse_block(block: &Block, role: Role, documents: &mut usize) -> Option<Va
             let status = if *is_error { "error" } else { "success" };
             json!({ "toolResult": { "toolUseId": tool_use_id, "content": content, "status": status } })
         }
-        Block::Reasoning(reasoning) => json!({ "reasoningContent": reasoning_content(reasoning) }),
-        Block::Unknown => return None,
+        Block::Reasoning(reasoning) if reasoning.is_sealed() => {
+            json!({ "reasoningContent": reasoning_content(reasoning) })
+        }
+        Block::Reasoning(_) | Block::Unknown => return None,
     })
 }
 
@@ -173,6 +176,15 @@ mod tests {
             "inferenceConfig": {"maxTokens": 9},
         });
         assert_eq!(bedrock(&request), want);
+    }
+
+    /// DeepSeek R1 signs nothing, and refuses a conversation with its reasoning in it.
+    #[test]
+    fn reasoning_without_a_signature_is_not_sent() {
+        let reasoning = Reasoning { text: "plan".into(), ..Reasoning::default() };
+        let answer = Message::new(Role::Assistant, vec![Block::Reasoning(reasoning), Block::text("Hello.")]);
+        let body = bedrock(&sent(vec![Message::user("hi"), answer, Message::user("go on")]));
+        assert_eq!(body["messages"][1]["content"], json!([{"text": "Hello."}]));
     }
 
     /// Documents have neutral names of their own, text beside them, and there are never more than a request may hold.

@@ -193,6 +193,9 @@ fn br_reasoning_must_start() {
     assert!(thinks(vec![go(), lost(), result("t1"), Message::assistant("done"), Message::user("next")]), "it is over");
     let second = || assistant(vec![call("t2")]);
     assert!(thinks(vec![go(), kept(), result("t1"), second(), result("t2")]), "it thinks at the beginning of a turn");
+    let unsigned = || Block::Reasoning(Reasoning { text: "plan".into(), ..Reasoning::default() });
+    assert!(!thinks(vec![go(), assistant(vec![unsigned(), call("t1")]), result("t1")]), "it is not sent");
+    assert!(thinks(vec![go(), assistant(vec![unsigned(), reasoned("plan"), call("t1")]), result("t1")]));
     let foreign = Block::Reasoning(Reasoning {
         text: "plan".into(),
         signature: Some("s".into()),
@@ -215,6 +218,28 @@ async fn br_reasoning_must_start_refused() {
     let again = received[1].to_string();
     assert!(!again.contains("budget_tokens") && !again.contains("reasoningContent"), "{again}");
     assert_eq!(received[1]["messages"][1]["content"][0]["toolUse"]["toolUseId"], "t1");
+}
+
+/// A model that does not think, or takes no reasoning at all, is not sent any for as long as the process lives; one that
+/// finds fault with a conversation is, in the next one.
+#[tokio::test]
+async fn a_refused_thinking_is_remembered() {
+    let messages = || vec![Message::user("a"), assistant(vec![reasoned("plan"), Block::text("b")]), Message::user("c")];
+    for (words, want) in [
+        ("User messages cannot contain reasoning content. Please remove it and try again.", [true, false, false]),
+        ("This model does not support thinking.", [true, false, false]),
+        ("messages.1.content.0: `thinking` blocks cannot be modified.", [true, false, true]),
+    ] {
+        let (texts, received) = refusing(&[words], thinking(Thinking::Budget(4096)), async |model| {
+            let first = answer(&model, &request(messages())).await.expect("an answer").text();
+            [first, answer(&model, &request(messages())).await.expect("another").text()]
+        })
+        .await;
+        assert_eq!(texts, ["ok", "ok"]);
+        let thinks = |body: &Value| ["budget_tokens", "reasoningContent"].map(|word| body.to_string().contains(word));
+        let got: Vec<[bool; 2]> = received.iter().map(thinks).collect();
+        assert_eq!(got, want.map(|thinks| [thinks; 2]), "{words}");
+    }
 }
 
 /// Case br-text-with-toolresult: Llama is known by its id, whatever the configuration says.

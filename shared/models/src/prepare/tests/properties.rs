@@ -193,6 +193,7 @@ fn the_rules_find_what_is_broken() {
             "each call has its one result in the next message",
         ),
         (json!([{"role": "user", "content": [{"document": {"name": "d"}}]}]), "a document has text beside it"),
+        (json!([{"role": "assistant", "content": [reasoning, {"text": "a"}]}]), "reasoning is signed or encrypted"),
     ];
     for (messages, want) in table {
         let broken = rules::of_bedrock(&json!({ "messages": messages }));

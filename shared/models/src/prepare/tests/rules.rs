@@ -29,6 +29,11 @@ pub(super) fn of_bedrock(body: &Value) -> Vec<String> {
         let plain = content.iter().filter(|block| block.get("cachePoint").is_none());
         rule(plain.clone().count() > 0, "a message is not empty, nor a cache point alone");
         rule(!is_user || only(content, "reasoningContent").is_empty(), "the user does not reason");
+        let sealed = |one: &&Value| {
+            one.get("redactedContent").is_some()
+                || one.pointer("/reasoningText/signature").is_some_and(Value::is_string)
+        };
+        rule(only(content, "reasoningContent").iter().all(sealed), "reasoning is signed or encrypted");
         rule(content.last().is_none_or(|last| last.get("reasoningContent").is_none()), "no message ends in reasoning");
         rule(is_user || ["image", "document"].iter().all(|kind| only(content, kind).is_empty()), "media is the user's");
         let documents = !only(content, "document").is_empty();
