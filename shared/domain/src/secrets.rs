@@ -16,8 +16,22 @@ pub const REMOVED: &str = "[secret removed]";
 
 /// How far from an AWS access key its secret is looked for, in bytes.
 const BESIDE: usize = 200;
-/// The most of a private key that has no end, in bytes; whole ones are far shorter.
+/// The most of a private key between its first and last line, in bytes; real ones are far shorter.
 const PEM_MAX: usize = 16 * 1024;
+/// What is shorter, without a space, is a word and no line of a private key, unless it is the last.
+const PEM_LINE: usize = 16;
+/// How every first line in PEM begins.
+const PEM: &str = "-----BEGIN ";
+/// How a JSON object begins in base64.
+const WEB_TOKEN: &str = "eyJ";
+/// Characters of an AWS access key behind its prefix, and of its secret.
+const ACCESS_KEY: usize = 16;
+const AWS_SECRET: usize = 40;
+/// Characters of a bot's token behind the colon.
+const BOT_TOKEN: usize = 35;
+/// As much of a token as is looked at to tell whether it is one, in bytes: a bound, so that a text full of beginnings
+/// costs no more than another.
+const LOOK: usize = 64;
 
 /// `text` with [`REMOVED`] in place of every secret whose shape is known.
 #[must_use]
@@ -25,63 +39,64 @@ pub fn mask(text: &str) -> Cow<'_, str> {
     replaced(text, &found(text))
 }
 
-/// [`mask`] for a text that goes on, such as a reply that is still being written: a last word that begins as a secret does
-/// is left out until it is known what it is.
+/// [`mask`] for a text that goes on, such as a reply that is still being written: where it ends in the middle of what may
+/// become a secret, that is left out until it is known what it is.
 #[must_use]
 pub fn mask_unfinished(text: &str) -> Cow<'_, str> {
-    let last = text
-        .rfind(|c: char| !c.is_ascii() || !is_word_byte(c as u8))
-        .map_or(0, |at| at + text[at..].chars().next().map_or(0, char::len_utf8));
-    let word = &text[last..];
-    let bot_id = word.trim_start_matches(|c: char| !c.is_ascii_digit());
-    let begins = PREFIXES.iter().any(|(prefix, _)| word.starts_with(prefix))
-        || word.starts_with("eyJ")
-        || bot_id
-            .split_once(':')
-            .is_some_and(|(id, _)| (8..=10).contains(&id.len()) && all(id, |b| b.is_ascii_digit()))
-        || (!word.is_empty() && ends_with_bearer(&text[..last]));
-    mask(if begins { &text[..last] } else { text })
+    let mut spans = found(text);
+    let mut end = begun(text, &spans);
+    if let Some(open) = spans.iter().find(|span| span.end > end) {
+        end = end.min(open.start);
+    }
+    spans.retain(|span| span.end <= end);
+    replaced(&text[..end], &spans)
 }
 
-/// A shape: whether what stands behind the prefix, up to the end of the word, makes it a secret.
-type Fits = fn(&str) -> bool;
+/// How long the secret is of which the text begins with what stands behind the prefix; 0 if it is none.
+type Length = fn(&str) -> usize;
 
 /// The secrets that begin a word, by what they begin with.
-const PREFIXES: &[(&str, Fits)] = &[
-    ("AKIA", is_access_key),
-    ("ASIA", is_access_key),
-    ("xoxa-", is_long),
-    ("xoxb-", is_long),
-    ("xoxe-", is_long),
-    ("xoxe.", is_long),
-    ("xoxp-", is_long),
-    ("xoxr-", is_long),
-    ("xoxs-", is_long),
-    ("xapp-", is_long),
-    ("sk-", is_model_key),
-    ("github_pat_", is_long),
-    ("ghp_", is_github_token),
-    ("gho_", is_github_token),
-    ("ghu_", is_github_token),
-    ("ghs_", is_github_token),
-    ("ghr_", is_github_token),
+const PREFIXES: &[(&str, Length)] = &[
+    ("AKIA", access_key),
+    ("ASIA", access_key),
+    ("xoxa-", long),
+    ("xoxb-", long),
+    ("xoxe-", long),
+    ("xoxe.", long),
+    ("xoxp-", long),
+    ("xoxr-", long),
+    ("xoxs-", long),
+    ("xapp-", long),
+    ("sk-", model_key),
+    ("github_pat_", long),
+    ("ghp_", github_token),
+    ("gho_", github_token),
+    ("ghu_", github_token),
+    ("ghs_", github_token),
+    ("ghr_", github_token),
 ];
 
-fn is_access_key(rest: &str) -> bool {
-    rest.len() == 16 && all(rest, |byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
+fn access_key(rest: &str) -> usize {
+    let length = run(start(rest, ACCESS_KEY + 1), |byte| byte.is_ascii_alphanumeric());
+    let is_key =
+        length == ACCESS_KEY && all(start(rest, length), |byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
+    if is_key { length } else { 0 }
 }
 
-fn is_long(rest: &str) -> bool {
-    rest.len() >= 16 && any(rest, |byte| byte.is_ascii_digit())
+fn long(rest: &str) -> usize {
+    let looked_at = token(start(rest, LOOK));
+    if looked_at.len() >= 16 && any(looked_at, |byte| byte.is_ascii_digit()) { token(rest).len() } else { 0 }
 }
 
 /// Model providers' keys begin like many a class name in a style sheet; those have no capitals and digits.
-fn is_model_key(rest: &str) -> bool {
-    is_long(rest) && rest.len() >= 20 && any(rest, |byte| byte.is_ascii_uppercase())
+fn model_key(rest: &str) -> usize {
+    let looked_at = token(start(rest, LOOK));
+    if looked_at.len() >= 20 && any(looked_at, |byte| byte.is_ascii_uppercase()) { long(rest) } else { 0 }
 }
 
-fn is_github_token(rest: &str) -> bool {
-    rest.len() >= 36 && all(rest, |byte| byte.is_ascii_alphanumeric())
+fn github_token(rest: &str) -> usize {
+    let length = run(rest, |byte| byte.is_ascii_alphanumeric());
+    if length >= 36 { length } else { 0 }
 }
 
 fn all(text: &str, is: fn(u8) -> bool) -> bool {
@@ -90,6 +105,15 @@ fn all(text: &str, is: fn(u8) -> bool) -> bool {
 
 fn any(text: &str, is: fn(u8) -> bool) -> bool {
     text.bytes().any(is)
+}
+
+/// The first `max` bytes of `text`, or a little less.
+fn start(text: &str, max: usize) -> &str {
+    let mut end = text.len().min(max);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 /// What tokens are made of.
@@ -102,9 +126,42 @@ fn is_word_byte(byte: u8) -> bool {
     is_token_byte(byte) || matches!(byte, b':' | b'.' | b'/' | b'+' | b'=' | b'~')
 }
 
+/// What AWS makes the secrets of access keys of.
+fn is_aws_secret_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'/' || byte == b'+'
+}
+
 /// How many bytes at the start of `text` are `is`.
 fn run(text: &str, is: fn(u8) -> bool) -> usize {
     text.bytes().take_while(|byte| is(*byte)).count()
+}
+
+/// How many bytes at the end of `text` are `is`.
+fn run_back(text: &[u8], is: fn(u8) -> bool) -> usize {
+    text.iter().rev().take_while(|byte| is(**byte)).count()
+}
+
+fn token(text: &str) -> &str {
+    &text[..run(text, is_token_byte)]
+}
+
+/// Whether a secret may begin behind `before`: what ends there is no part of a token, or only looks like one because it
+/// is written as an escape.
+fn begins_word(before: &[u8]) -> bool {
+    match before {
+        [] | [.., b'_'] | [.., b'\\', b'n' | b'r' | b't'] => true,
+        [.., b'%', first, second] if first.is_ascii_hexdigit() && second.is_ascii_hexdigit() => true,
+        [.., last] => !is_token_byte(*last),
+    }
+}
+
+/// How much of an escape stands at `at` whose sign stands before it.
+fn escape(bytes: &[u8], at: usize) -> usize {
+    match (at.checked_sub(1).map(|before| bytes[before]), &bytes[at..]) {
+        (Some(b'\\'), [b'n' | b'r' | b't', ..]) => 1,
+        (Some(b'%'), [first, second, ..]) if first.is_ascii_hexdigit() && second.is_ascii_hexdigit() => 2,
+        _ => 0,
+    }
 }
 
 /// Where secrets stand in `text`: in order, and apart from each other.
@@ -112,20 +169,25 @@ fn found(text: &str) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     let bytes = text.as_bytes();
     let mut at = 0;
+    // Up to where no web token begins: the rest of a header begins none where the whole of it did not.
+    let mut no_web_token = 0;
     while at < bytes.len() {
-        let begins_word = at == 0 || !is_token_byte(bytes[at - 1]);
+        let begins_word = begins_word(&bytes[..at]);
         let length = match bytes[at] {
-            b'-' if text[at..].starts_with("-----BEGIN ") => private_key(&text[at..]),
+            b'-' if text[at..].starts_with(PEM) => private_key(&text[at..]).map_or(0, |key| key.length),
             b':' => {
-                // The bot's id stands before it, in a URL behind the word `bot`.
-                let id = bytes[..at].iter().rev().take(11).take_while(|byte| byte.is_ascii_digit()).count();
-                let token = run(&text[at + 1..], is_token_byte);
-                if (8..=10).contains(&id) && token == 35 {
-                    found.push(at - id..at + 1 + token);
-                    at += 1 + token;
+                let id = bot_id(&bytes[..at]);
+                let length = if id > 0 { bot_token(&text[at + 1..]) } else { 0 };
+                if length > 0 {
+                    found.push(at - id..at + 1 + length);
+                    at += 1 + length;
                     continue;
                 }
                 0
+            }
+            b'e' if begins_word && at >= no_web_token && text[at..].starts_with(WEB_TOKEN) => {
+                no_web_token = at + token(&text[at..]).len();
+                web_token(&text[at..])
             }
             b'A'..=b'Z' | b'a'..=b'z' if begins_word => word(&text[at..]),
             _ => 0,
@@ -144,44 +206,158 @@ fn found(text: &str) -> Vec<Range<usize>> {
             at += 1;
         }
     }
-    let keys = found.iter().filter(|span| is_access_key(text[(**span).clone()].get(4..).unwrap_or_default()));
-    let secrets: Vec<Range<usize>> = keys.flat_map(|key| beside(text, key)).collect();
+    let secrets: Vec<Range<usize>> = access_keys(text, &found).flat_map(|key| beside(text, key)).collect();
     found.extend(secrets);
     merged(found)
 }
 
+/// Those of the secrets that are AWS access keys.
+fn access_keys<'s>(text: &'s str, found: &'s [Range<usize>]) -> impl Iterator<Item = &'s Range<usize>> {
+    found.iter().filter(|span| span.len() == 4 + ACCESS_KEY && access_key(&text[span.start + 4..span.end]) > 0)
+}
+
+/// Where a secret may begin of which the end of `text` is a part; the end itself, if none may. `found` is what was found.
+fn begun(text: &str, found: &[Range<usize>]) -> usize {
+    let (bytes, end) = (text.as_bytes(), text.len());
+    let last = end - run_back(bytes, is_token_byte);
+    let mut begun = end;
+
+    let mut candidates = (last..end).filter(|at| begins_word(&bytes[..*at]));
+    if let Some(at) = candidates.find(|at| PREFIXES.iter().any(|(prefix, _)| text[*at..].starts_with(prefix))) {
+        begun = begun.min(at);
+    }
+
+    // Header, body and signature.
+    let mut part = last;
+    for _ in 0..2 {
+        if bytes[..part].ends_with(b".") {
+            part -= 1 + run_back(&bytes[..part - 1], is_token_byte);
+        }
+    }
+    // A prefix may end in a full stop, too.
+    let mut candidates = (part..end).filter(|at| begins_word(&bytes[..*at]));
+    if let Some(at) = candidates.find(|at| text[*at..].starts_with(WEB_TOKEN) || text[*at..].starts_with("xoxe.")) {
+        begun = begun.min(at);
+    }
+
+    if bytes[..last].ends_with(b":") {
+        let id = bot_id(&bytes[..last - 1]);
+        if id > 0 {
+            begun = begun.min(last - 1 - id);
+        }
+    }
+
+    let word = end - run_back(bytes, is_word_byte);
+    if word < end && ends_with_bearer(&text[..word]) {
+        begun = begun.min(word);
+    }
+
+    let secret = end - run_back(bytes, is_aws_secret_byte);
+    let is_near = |key: &Range<usize>| key.end <= secret && secret <= key.end + BESIDE;
+    if end - secret <= AWS_SECRET && access_keys(text, found).any(is_near) {
+        begun = begun.min(secret);
+    }
+
+    match text.rfind(PEM) {
+        Some(at) if private_key(&text[at..]).is_some_and(|key| key.is_open) => begun.min(at),
+        _ => begun,
+    }
+}
+
+/// The length of the bot's id that `before` ends with; in a URL it stands behind the word `bot`. 0 if there is none.
+fn bot_id(before: &[u8]) -> usize {
+    let id = before.iter().rev().take(11).take_while(|byte| byte.is_ascii_digit()).count();
+    if (8..=10).contains(&id) { id } else { 0 }
+}
+
+/// The length of what stands behind a bot's id and makes it a token.
+fn bot_token(text: &str) -> usize {
+    let looked_at = token(start(text, LOOK));
+    let is_token = looked_at.len() >= BOT_TOKEN && looked_at.trim_end_matches(['_', '-']).len() <= BOT_TOKEN;
+    if is_token { BOT_TOKEN } else { 0 }
+}
+
 /// The length of the secret that begins with the word at the start of `text`; 0 if none does.
 fn word(text: &str) -> usize {
-    if let Some((prefix, fits)) = PREFIXES.iter().find(|(prefix, _)| text.starts_with(prefix)) {
-        let rest = run(&text[prefix.len()..], is_token_byte);
-        return if fits(&text[prefix.len()..prefix.len() + rest]) { prefix.len() + rest } else { 0 };
-    }
-    if text.starts_with("eyJ") { web_token(text) } else { 0 }
+    let Some((prefix, length)) = PREFIXES.iter().find(|(prefix, _)| text.starts_with(prefix)) else { return 0 };
+    let length = length(&text[prefix.len()..]);
+    if length > 0 { prefix.len() + length } else { 0 }
 }
 
 /// A JSON Web Token: a header and a body, both objects in base64, and a signature.
 fn web_token(text: &str) -> usize {
-    let header = run(text, is_token_byte);
-    let Some(body) = text[header..].strip_prefix('.').filter(|body| body.starts_with("eyJ")) else { return 0 };
-    let body_length = run(body, is_token_byte);
+    let header = token(text).len();
+    let Some(body) = text[header..].strip_prefix('.').filter(|body| body.starts_with(WEB_TOKEN)) else { return 0 };
+    let body_length = token(body).len();
     let Some(signature) = body[body_length..].strip_prefix('.') else { return 0 };
-    let signature = run(signature, is_token_byte);
+    let signature = token(signature).len();
     if header >= 12 && body_length >= 8 && signature >= 16 { header + 1 + body_length + 1 + signature } else { 0 }
 }
 
-/// A private key in PEM, with its first and last line; without a last line, all there is of it.
-fn private_key(text: &str) -> usize {
-    let Some(rest) = text.strip_prefix("-----BEGIN ") else { return 0 };
+/// A private key in PEM.
+struct PrivateKey {
+    /// 0 where nothing of the key itself stands there.
+    length: usize,
+    /// Whether the text ends in the middle of it, or of what may be one.
+    is_open: bool,
+}
+
+/// The private key at the start of `text`, with its first and last line. Without a last line it ends where something
+/// comes that is in no key. A sentence about keys has no line of one in it.
+fn private_key(text: &str) -> Option<PrivateKey> {
+    let rest = text.strip_prefix(PEM)?;
     let label = &rest[..run(rest, |byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b' ')];
-    if !label.ends_with("PRIVATE KEY") || !rest[label.len()..].starts_with("-----") {
-        return 0;
-    }
-    let mut end = text.len().min(PEM_MAX);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
+    let inside = rest[label.len()..].strip_prefix("-----").filter(|_| label.ends_with("PRIVATE KEY"))?;
+    let first = text.len() - inside.len();
+    let inside = start(inside, PEM_MAX);
+    let inside = inside.find(PEM).map_or(inside, |next| &inside[..next]);
     let last = format!("-----END {label}-----");
-    text[..end].find(&last).map_or(end, |at| at + last.len())
+    if let Some(end) = inside.find(&last) {
+        let is_key =
+            inside[..end].split(|c: char| !c.is_ascii() || !is_base64_byte(c as u8)).any(|run| run.len() >= PEM_LINE);
+        return Some(PrivateKey { length: if is_key { first + end + last.len() } else { 0 }, is_open: false });
+    }
+    let (key, read) = key_lines(inside);
+    let length = if key > 0 { first + key } else { 0 };
+    Some(PrivateKey { length, is_open: last.starts_with(&text[first + read..]) })
+}
+
+/// Up to where `text`, the inside of a private key that has no last line, is a key (0 if nothing of it is), and how far
+/// it may go on as one.
+fn key_lines(text: &str) -> (usize, usize) {
+    let (mut key, mut at) = (0, 0);
+    // A line that is shorter is the last.
+    let mut is_last = false;
+    while let Some(next) = text.as_bytes().get(at) {
+        let rest = &text[at..];
+        let line = run(rest, is_base64_byte);
+        let behind = rest.as_bytes().get(line);
+        if rest.starts_with("Proc-Type:") || rest.starts_with("DEK-Info:") {
+            at += rest.find(['\n', '\r', '\\']).unwrap_or(rest.len());
+        } else if line >= PEM_LINE && !is_last {
+            at += line;
+            key = at;
+        } else if line > 0 {
+            let ends_line = behind.is_none_or(|byte| matches!(byte, b'\n' | b'\r' | b'\\' | b'"' | b'\''));
+            if is_last || !ends_line || (key == 0 && behind.is_some()) {
+                break;
+            }
+            is_last = true;
+            at += line;
+            key = if key > 0 { at } else { 0 };
+        } else if *next == b'\\' {
+            at += 1 + usize::from(matches!(rest.as_bytes().get(1), Some(b'n' | b'r' | b't')));
+        } else if next.is_ascii_whitespace() || matches!(next, b'"' | b'\'' | b'>' | b'|') {
+            at += 1;
+        } else {
+            break;
+        }
+    }
+    (key, at)
+}
+
+fn is_base64_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
 }
 
 const BEARER: &str = "bearer ";
@@ -203,15 +379,17 @@ fn bearer(text: &str) -> usize {
 
 /// The secrets of an AWS access key: 40 characters of base64 near it.
 fn beside(text: &str, key: &Range<usize>) -> Vec<Range<usize>> {
-    let is_secret_byte = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'/' || byte == b'+';
     let (from, to) = (key.start.saturating_sub(BESIDE), (key.end + BESIDE).min(text.len()));
+    let bytes = text.as_bytes();
     let mut found = Vec::new();
     let mut at = from;
     while at < to {
-        let length = text.as_bytes()[at..to].iter().take_while(|byte| is_secret_byte(**byte)).count();
-        let starts = at == 0 || !is_secret_byte(text.as_bytes()[at - 1]);
-        let ends = text.as_bytes().get(at + length).is_none_or(|byte| !is_secret_byte(*byte));
-        if length == 40 && starts && ends {
+        let escape = escape(bytes, at);
+        at += escape;
+        let length = bytes[at.min(to)..to].iter().take_while(|byte| is_aws_secret_byte(**byte)).count();
+        let starts = at == 0 || escape > 0 || !is_aws_secret_byte(bytes[at - 1]);
+        let ends = bytes.get(at + length).is_none_or(|byte| !is_aws_secret_byte(*byte));
+        if length == AWS_SECRET && starts && ends {
             found.push(at..at + length);
         }
         at += length.max(1);
@@ -274,9 +452,16 @@ mod tests {
     #[test]
     fn every_known_shape_is_removed_wherever_it_stands() {
         for secret in samples() {
-            for (before, after) in
-                [("", ""), ("key=", "\n"), ("(", ")."), ("\"", "\""), ("日本語", "です"), ("a ", " b")]
-            {
+            for (before, after) in [
+                ("", ""),
+                ("key=", "\n"),
+                ("(", ")."),
+                ("\"", "\""),
+                ("日本語", "です"),
+                ("a ", " b"),
+                ("\\n", "\\n"),
+                ("%3D", "%0A"),
+            ] {
                 assert_eq!(mask(&format!("{before}{secret}{after}")), format!("{before}{REMOVED}{after}"));
             }
         }
@@ -284,7 +469,6 @@ mod tests {
         let url = format!("https://api.telegram.org/bot{bot}/getMe");
         assert_eq!(mask(&url), format!("https://api.telegram.org/bot{REMOVED}/getMe"));
         assert_eq!(mask("Authorization: Bearer abc123def456ghi789jkl0=="), format!("Authorization: Bearer {REMOVED}"));
-        assert_eq!(mask("-----BEGIN PRIVATE KEY-----\nMII"), REMOVED, "a key that was cut off is one all the same");
     }
 
     #[test]
@@ -321,20 +505,77 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_goes_on_shows_no_part_of_a_secret() {
-        for secret in samples() {
-            let text = format!("Here: {secret}");
-            for end in (6..text.len()).filter(|end| text.is_char_boundary(*end)) {
-                let shown = mask_unfinished(&text[..end]);
-                let leaked = shown.strip_prefix("Here: ").unwrap_or_default();
-                let is_harmless = leaked.len() <= 11 || leaked.starts_with("-----BEGIN ");
-                assert!(is_harmless || leaked == REMOVED, "{}: {shown}", &text[..end]);
+    fn a_secret_between_underscores_and_hyphens_is_one() {
+        let samples = samples();
+        for secret in [&samples[0], &samples[4], &samples[7]] {
+            for (before, after) in [("_", "_"), ("__", "__"), ("", "-"), ("", "_"), ("\\\\n", "-")] {
+                assert_eq!(mask(&format!("{before}{secret}{after}")), format!("{before}{REMOVED}{after}"));
             }
-            assert!(!mask_unfinished(&format!("{text} and on")).contains(&secret));
+        }
+    }
+
+    #[test]
+    fn a_private_key_without_an_end_ends_where_no_key_goes_on() {
+        let line = "MIIEpAIBAAKCAQEA1234567890abcdefghijklmnopqrstuvwxyz+/ABCDEFGHIJ";
+        let begin = "-----BEGIN RSA PRIVATE KEY-----";
+        for text in [
+            format!("Your file must begin with `{begin}`. Then do what the next section of the manual describes."),
+            format!("{begin}\nand then the key, line by line, and nothing else in that file.\n"),
+            format!("It begins with {begin} and ends with {} as usual.", begin.replace("BEGIN", "END")),
+            format!("{begin}\nMII"),
+        ] {
+            assert_eq!(mask(&text), text);
+        }
+        for (key, rest) in [
+            (format!("{begin}\n{line}\n{line}"), ""),
+            (format!("{begin}\n{line}\n{line}\nabc=="), "\n\nThen do the next thing."),
+            (format!("{begin}\n{line}"), "\nThen do the next thing."),
+            (format!("{begin}\\n{line}\\n{line}"), "\", \"type\": \"service_account\"}"),
+            (format!("{begin}\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0123456789ABCDEF\n\n{line}"), ": end"),
+        ] {
+            assert_eq!(mask(&format!("{key}{rest}")), format!("{REMOVED}{rest}"), "{key}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_goes_on_shows_no_part_of_a_secret() {
+        // What stands in front, wherever it is no part of a token itself.
+        let fronts =
+            ["Here: ", "token=", "https://x/?k=", "id:", "\"", "a/", "GITHUB_TOKEN=", "{\"log\":\"x\\n", "_", "k%3D"];
+        for secret in samples() {
+            let is_bot = secret.starts_with("1234567890:");
+            let bots = ["https://10.0.0.1/bot", "BOT1="].iter().filter(|_| is_bot);
+            for front in fronts.iter().chain(bots) {
+                let text = format!("{front}{secret}");
+                for end in front.len()..=text.len() {
+                    let shown = mask_unfinished(&text[..end]);
+                    let leaked = shown.strip_prefix(front).unwrap_or_default();
+                    let is_harmless = leaked.len() <= 11 || "-----BEGIN RSA PRIVATE KEY-----".starts_with(leaked);
+                    assert!(is_harmless || leaked == REMOVED, "{}: {shown}", &text[..end]);
+                }
+                assert_eq!(mask_unfinished(&format!("{text} and on.")), format!("{front}{REMOVED} and on."));
+            }
         }
         assert_eq!(mask_unfinished("Bearer abc1"), "Bearer ");
         assert_eq!(mask_unfinished("See https://example.org/a"), "See https://example.org/a");
         assert_eq!(mask_unfinished("Ünï"), "Ünï");
+        let prose = "begin with `-----BEGIN PRIVATE KEY-----`. Then";
+        assert_eq!(mask_unfinished(prose), prose, "what is no key holds nothing back");
+    }
+
+    #[test]
+    fn the_secret_of_an_aws_key_is_held_back_while_it_is_written() {
+        let (key, secret) = (samples().swap_remove(0), "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY");
+        for between in [",", "\naws_secret_access_key = ", "\",\"secret\":\"", "\\nsecret=", "&s=", ": "] {
+            let text = format!("{key}{between}{secret}");
+            for end in key.len() + between.len()..=text.len() {
+                let shown = mask_unfinished(&text[..end]).into_owned();
+                assert_eq!(shown, format!("{REMOVED}{between}"), "{}", &text[..end]);
+            }
+            assert_eq!(mask_unfinished(&format!("{text}.")), format!("{REMOVED}{between}{REMOVED}."));
+        }
+        // Its own key holds nothing back that is complete before it.
+        assert_eq!(mask_unfinished(&format!("{secret},{key}")), format!("{REMOVED},"));
     }
 
     #[test]
@@ -348,10 +589,16 @@ mod tests {
             "bearer ",
             "12345678:",
             "sk-A1",
+            "sk-_",
+            "eyJ_",
+            "ghp_",
+            "_AKIA",
+            "-----BEGIN PRIVATE KEY-----abc\n",
         ] {
             let text = piece.repeat(400_000 / piece.len());
             // It ends: anything worse than linear would take minutes here.
             drop(mask(&text));
+            drop(mask_unfinished(&text));
         }
         let keys = format!("{} ", samples().swap_remove(0)).repeat(10_000);
         assert_eq!(mask(&keys), format!("{REMOVED} ").repeat(10_000));
@@ -361,7 +608,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(256))]
 
         #[test]
-        fn masking_settles_at_once(text in "(AKIA|eyJ|sk-|Bearer |[A-Z0-9]{16}|[a-z0-9:.]{1,40}|é|\n| ){0,20}") {
+        fn masking_settles_at_once(text in "(AKIA|eyJ|sk-|ghp_|-----BEGIN PRIVATE KEY-----|_|12345678:|Bearer |[A-Z0-9]{16}|[a-z0-9]{36}|[a-z0-9:.]{1,40}|é|\n| ){0,20}") {
             let once = mask(&text).into_owned();
             prop_assert!(matches!(mask(&once), Cow::Borrowed(_)), "{once}");
             let _ = mask_unfinished(&text);
