@@ -72,9 +72,9 @@ pub fn capabilities(model: &ModelSettings) -> Capabilities {
     }
 }
 
-/// What a configured model costs.
+/// What a configured model costs; nothing, where nobody said.
 fn price(model: &ModelSettings) -> Price {
-    let price = &model.price;
+    let price = model.price.unwrap_or_default();
     Price {
         input: millionths(price.input),
         output: millionths(price.output),
@@ -95,7 +95,7 @@ mod tests {
             base_url: "http://127.0.0.1:1/v1".into(),
             context_tokens: Some(8000),
             max_tokens: Some(500),
-            price: turnlock_config::Price { input: 0.5, output: 1.5, cache_read: 0.05, cache_write: 0.6 },
+            price: Some(turnlock_config::Price { input: 0.5, output: 1.5, cache_read: 0.05, cache_write: 0.6 }),
             ..ModelSettings::default()
         };
         let bedrock = ModelSettings { provider: Provider::Bedrock, model: "second".into(), ..ModelSettings::default() };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use secrecy::ExposeSecret;
 
 use super::table::Context;
-use crate::{Config, ReplyTo};
+use crate::{Config, Provider, ReplyTo};
 
 /// How much longer a queue hides a message than one invocation may take (Lambda's own advice for event sources).
 const VISIBILITY_FACTOR: u32 = 6;
@@ -14,6 +14,7 @@ const VISIBILITY_FACTOR: u32 = 6;
 pub(super) fn check(config: &Config, context: &mut Context<'_>) {
     duplicate_identities(config, context);
     reply_targets(config, context);
+    prices(config, context);
     let limits = &config.agent.limits;
     let visibility = Duration::from_secs(u64::from(limits.turn_seconds)) * VISIBILITY_FACTOR;
     if !context.is_trusted() && limits.max_wait <= visibility {
@@ -49,6 +50,23 @@ fn duplicates(values: impl Iterator<Item = (String, String)>, context: &mut Cont
             context.problem(&path, format!("{is} {first} already; each needs its own"));
         } else {
             seen.insert(value, path);
+        }
+    }
+}
+
+/// A day whose models cost nothing never costs what it may. The stand-in is nobody's bill.
+fn prices(config: &Config, context: &mut Context<'_>) {
+    if config.agent.limits.daily_cost.is_none() {
+        return;
+    }
+    for (index, model) in config.models.iter().enumerate() {
+        if model.price.is_none() && model.provider != Provider::Scripted {
+            let message = format!(
+                "is missing, and agent.limits.daily_cost counts what `{}` costs: price = {{ input = 3, output = 15 }} is for a \
+                 million tokens, with 0 for a model that is free",
+                model.model
+            );
+            context.problem(&format!("models[{index}].price"), message);
         }
     }
 }

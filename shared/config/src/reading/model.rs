@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::table::{Context, Table};
 use super::values::{address, amount, flag, one_of, whole, word};
-use crate::{Capability, Guardrail, ModelSettings, Provider, Thinking};
+use crate::{Capability, Guardrail, ModelSettings, Price, Provider, Thinking};
 
 const PROVIDERS: &[(&str, Provider)] =
     &[("bedrock", Provider::Bedrock), ("openai", Provider::Openai), ("scripted", Provider::Scripted)];
@@ -51,14 +51,12 @@ fn read(mut table: Table, context: &mut Context<'_>) -> ModelSettings {
     table.read(context, "capabilities", &mut model.capabilities, capabilities);
     table.read_optional(context, "context_tokens", &mut model.context_tokens, whole(1000..=100_000_000));
     table.read_optional(context, "max_tokens", &mut model.max_tokens, whole(1..=10_000_000));
-    table.table(context, "price", |table, context| {
-        table.read(context, "input", &mut model.price.input, amount);
-        table.read(context, "output", &mut model.price.output, amount);
-        // What a cache holds is read all the same.
-        (model.price.cache_read, model.price.cache_write) = (model.price.input, model.price.input);
-        table.read(context, "cache_read", &mut model.price.cache_read, amount);
-        table.read(context, "cache_write", &mut model.price.cache_write, amount);
-    });
+    if model.can(Capability::Cache) && provider != Provider::Bedrock {
+        // Cache points are sent to nobody else.
+        let message = "\"cache\" is for models of bedrock; other endpoints cache by themselves, or not at all";
+        context.problem(&table.path_of("capabilities"), message);
+    }
+    table.table(context, "price", |table, context| model.price = Some(price(table, context)));
     match provider {
         Provider::Openai => {
             table.read(context, "base_url", &mut model.base_url, address);
@@ -91,6 +89,17 @@ fn blank(provider: Provider) -> ModelSettings {
             ..scripted
         },
     }
+}
+
+fn price(table: &mut Table, context: &mut Context<'_>) -> Price {
+    let mut price = Price::default();
+    table.read(context, "input", &mut price.input, amount);
+    table.read(context, "output", &mut price.output, amount);
+    // What a cache holds is read all the same.
+    (price.cache_read, price.cache_write) = (price.input, price.input);
+    table.read(context, "cache_read", &mut price.cache_read, amount);
+    table.read(context, "cache_write", &mut price.cache_write, amount);
+    price
 }
 
 fn guardrail(table: &mut Table, context: &mut Context<'_>) -> Option<Guardrail> {

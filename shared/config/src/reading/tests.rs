@@ -80,7 +80,8 @@ fn a_bedrock_model_has_a_guardrail_and_thinks() {
     assert_eq!((can, model.can(Capability::Images)), ([true; 3], false));
     assert_eq!(model.guardrail, Some(Guardrail { id: "g1".into(), version: "DRAFT".into() }));
     assert_eq!(model.thinking, Some(Thinking::Budget(4096)));
-    assert_eq!((model.price.cache_read, model.price.cache_write), (0.3, 3.0), "else what is read costs");
+    let price = model.price.expect("a price");
+    assert_eq!((price.cache_read, price.cache_write), (0.3, 3.0), "else what is read costs");
     let adaptive = parse(&bedrock("thinking = { adaptive = true }"));
     assert_eq!(adaptive.models[0].thinking, Some(Thinking::Adaptive));
     for (more, want) in [
@@ -106,6 +107,35 @@ fn a_daily_cost_is_an_amount_above_nothing() {
     for value in ["0", "-1", "0.0000001", "\"20\"", "nan"] {
         let got = refusal(&cost(value));
         assert!(got.contains("agent.limits.daily_cost: must be a number above 0"), "{value}: {got}");
+    }
+}
+
+/// A cap that no call counts towards is none.
+#[test]
+fn a_daily_cost_needs_the_price_of_every_model() {
+    let cap = "[agent.limits]\ndaily_cost = 20\n";
+    let model = |provider: &str, name: &str, more: &str| {
+        format!("[[models]]\nprovider = \"{provider}\"\nmodel = \"{name}\"\n{more}\n")
+    };
+    let dear = model("bedrock", "dear", "price = { input = 3, output = 15 }");
+    let free = model("openai", "local", "price = { input = 0, output = 0 }");
+    let unknown = model("openai", "cheap", "");
+    let stand_in = model("scripted", "scripted", "");
+    for accepted in [format!("{cap}{dear}{free}{stand_in}"), format!("{dear}{unknown}"), cap.to_owned()] {
+        parse(&accepted);
+    }
+    let refused = refusal(&format!("{cap}{dear}{unknown}"));
+    let want = "line 7: models[1].price: is missing, and agent.limits.daily_cost counts what `cheap` costs: ";
+    assert!(refused.starts_with(want) && refused.lines().count() == 1, "{refused}");
+}
+
+#[test]
+fn cache_points_are_for_models_that_are_sent_any() {
+    for provider in ["openai", "scripted"] {
+        let refused = refusal(&format!(
+            "[[models]]\nprovider = \"{provider}\"\nmodel = \"m\"\ncapabilities = [\"tools\", \"cache\"]"
+        ));
+        assert!(refused.starts_with("line 4: models[0].capabilities: \"cache\" is for models of bedrock"), "{refused}");
     }
 }
 

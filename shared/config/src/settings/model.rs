@@ -27,8 +27,8 @@ pub struct ModelSettings {
     pub guardrail: Option<Guardrail>,
     /// Whether a Claude model on Bedrock thinks before it answers, and how much.
     pub thinking: Option<Thinking>,
-    /// What it costs.
-    pub price: Price,
+    /// What it costs; `None` = nobody said.
+    pub price: Option<Price>,
 }
 
 /// Who provides a model.
@@ -51,7 +51,7 @@ pub enum Capability {
     Images,
     /// It reads documents.
     Documents,
-    /// It takes cache points (Bedrock: Claude and Nova).
+    /// It takes cache points (Bedrock alone: Claude and Nova).
     Cache,
     /// It refuses anything beside the results of tools (Bedrock: Llama, which is known by its id).
     ResultsAlone,
@@ -111,7 +111,7 @@ impl Default for ModelSettings {
             max_tokens: None,
             guardrail: None,
             thinking: None,
-            price: Price::default(),
+            price: None,
         }
     }
 }
