@@ -9,8 +9,9 @@
 //! for its depth, the event passes: both guard against excess, and neither may lose a message. A message of a chat that
 //! may have moved does not: without the table nobody knows where it belongs.
 //!
-//! Where a channel steers, a text goes to the control queue as well, once the inbound queue has it: the turn that runs may
-//! take it up. The copy is a convenience; what happens to it is not the event's business.
+//! Where a channel steers, a message goes to the control queue as well, once the inbound queue has it: the turn that runs
+//! may take up a text, and a text behind what is none waits behind it. The copy is a convenience: it is sent when the event
+//! is accepted already, for a moment only, and what happens to it is not the event's business.
 //!
 //! At least once: a platform that got no answer delivers again; the queue swallows the second copy for five minutes, the
 //! event's marker for as long as it lives.
@@ -24,6 +25,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::timeout;
 use turnlock_channels::Arrival;
 use turnlock_channels::gateway::ApiMessage;
 use turnlock_clock::Clock;
@@ -52,6 +54,8 @@ use entry::permits;
 pub const BUSY_RETRY: Duration = Duration::from_secs(5);
 /// How long an event waits for each thing that is asked about it: a platform gives us a few seconds in all.
 const HELD_WITHIN: Duration = Duration::from_secs(1);
+/// How long the copy of an event for the turn that runs may take: whoever sent the event still waits for an answer.
+const COPY_WITHIN: Duration = Duration::from_millis(300);
 /// The most bytes of an event: the queue's limit, less what travels beside the body.
 const MAX_EVENT: usize = MAX_BYTES - 1024;
 
@@ -246,7 +250,7 @@ impl Admission {
     async fn held(&self, event: &InboundEvent) -> Option<Held> {
         let asked =
             async { tokio::join!(self.rate(event), self.depth.full(&*self.inbound, self.queue_limit, &self.clock)) };
-        let Ok((limited, full)) = tokio::time::timeout(HELD_WITHIN, asked).await else {
+        let Ok((limited, full)) = timeout(HELD_WITHIN, asked).await else {
             tracing::warn!(event_id = %event.event_id, "rate and depth are not known in time: event {} passes", event.event_id);
             return None;
         };
@@ -325,6 +329,9 @@ impl Admission {
         match self.send(envelope).await {
             Ok(()) => {
                 accepted(&envelope.event);
+                if envelope.command.is_none() && self.steered.contains(&envelope.event.channel) {
+                    self.send_copy(envelope).await;
+                }
                 Admitted::Accepted
             }
             Err(SendError::TooLarge { .. }) => self.too_large(&envelope.event).await,
@@ -336,13 +343,7 @@ impl Admission {
     /// first: a stop without it would end a turn for nothing.
     async fn send(&self, envelope: &Envelope) -> Result<(), SendError> {
         match envelope.command {
-            None => {
-                send::inbound(&*self.inbound, envelope).await?;
-                if self.may_steer(envelope) {
-                    self.send_copy(envelope).await;
-                }
-                Ok(())
-            }
+            None => send::inbound(&*self.inbound, envelope).await,
             // Ingress makes no unknown command; control hands it back until somebody knows it.
             Some(
                 Command::Stop
@@ -361,23 +362,21 @@ impl Admission {
         }
     }
 
-    /// Whether the turn that runs may take the event up: a text of a person, and nothing but a text.
-    fn may_steer(&self, envelope: &Envelope) -> bool {
-        let event = &envelope.event;
-        let text = event.text();
-        self.steered.contains(&event.channel)
-            && !envelope.unattended
-            && !envelope.album
-            && event.content.iter().all(|block| block.kind == ContentType::Text)
-            && text.len() <= MAX_TEXT
-            && !is_blank(&text)
-    }
-
+    /// Sends the copy for the turn that runs: without content where that turn cannot take it up, for its place counts then.
     async fn send_copy(&self, envelope: &Envelope) {
-        let copy = Envelope { command: Some(Command::Steer), ..envelope.clone() };
-        if let Err(error) = send::control(&*self.control, &copy).await {
-            let event_id = &copy.event.event_id;
-            tracing::warn!(%event_id, %error, "event {event_id} waits for its own turn: its copy was not sent");
+        let mut copy = Envelope { command: Some(Command::Steer), ..envelope.clone() };
+        if !may_steer(envelope) {
+            copy.event.content.clear();
+        }
+        let event_id = &copy.event.event_id;
+        match timeout(COPY_WITHIN, send::control(&*self.control, &copy)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::warn!(%event_id, %error, "event {event_id} waits for its own turn: its copy was not sent");
+            }
+            Err(_) => {
+                tracing::warn!(%event_id, "event {event_id} waits for its own turn: its copy was not sent in time")
+            }
         }
     }
 
@@ -404,6 +403,17 @@ impl Admission {
             tracing::warn!(event_id = notice.event_id, %error, "notice {} was not sent", notice.event_id);
         }
     }
+}
+
+/// Whether the turn that runs may take the event up: a text of a person, and nothing but a text.
+fn may_steer(envelope: &Envelope) -> bool {
+    let event = &envelope.event;
+    let text = event.text();
+    !envelope.unattended
+        && !envelope.album
+        && event.content.iter().all(|block| block.kind == ContentType::Text)
+        && text.len() <= MAX_TEXT
+        && !is_blank(&text)
 }
 
 /// Whether a queue takes the event.

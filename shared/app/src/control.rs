@@ -24,7 +24,7 @@ use crate::approvals::{code, pressed};
 use crate::decisions::{self, DecideError, Decisions};
 use crate::journal_line::{self, EventOutcome};
 use crate::settings::AgentSettings;
-use crate::turn::Handled;
+use crate::turn::{Handled, user_message};
 use crate::words::Doing;
 use crate::{dead_letter, send};
 
@@ -122,10 +122,13 @@ impl Control {
         }
     }
 
-    /// Leaves the text for the turn that runs. Where none does it is the text's own turn that answers it.
+    /// Leaves the text for the turn that runs, with the line that says who wrote it in a group; of what no other turn takes
+    /// its place alone. Where no turn runs it is the text's own turn that answers it.
     async fn steer(&self, session: &SessionKey, envelope: &Envelope) -> Result<(), StoreError> {
         let Envelope { event, position, .. } = envelope;
-        let text = SteerText { position: position.clone(), event_id: event.event_id.clone(), text: event.text() };
+        let said = if event.content.is_empty() { String::new() } else { user_message(event).text() };
+        let (position, event_id) = (position.clone(), event.event_id.clone());
+        let text = SteerText { position, event_id, by: event.person(), text: said };
         let steered = self.store.steer(session, &text).await?;
         let reached = steered == Steered::Added;
         tracing::debug!(event_id = %event.event_id, reached, "event {} may steer the turn that runs", event.event_id);

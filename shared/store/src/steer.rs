@@ -1,6 +1,9 @@
 //! Texts for a turn that runs: what somebody says meanwhile reaches the model at its next step, instead of a turn of its
 //! own. Control adds them, under the event's id, while an older event is unfinished and the text's own is not committed
 //! (trace V9); the commit that used them takes them away and writes their markers.
+//!
+//! A turn hears only the person whose turn it is, for what it does is judged by that person's rights; and no text overtakes
+//! another message: the first one that the turn cannot take holds back what was sent behind it.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +33,10 @@ pub struct SteerText {
     pub position: Position,
     /// The event it is from.
     pub event_id: EventId,
-    /// The text, as the model reads it.
+    /// Who said it, as [`turnlock_domain::event::InboundEvent::person`] says it.
+    #[serde(default)]
+    pub by: String,
+    /// The text, as the model reads it; empty is a message that no other turn takes, and that none behind it overtakes.
     pub text: String,
 }
 
@@ -39,19 +45,21 @@ pub struct SteerText {
 pub enum Steered {
     /// It waits for the next step of the turn that runs.
     Added,
-    /// No older event is unfinished, the text's own is committed or stopped, or too much waits: its own turn takes it.
+    /// No older event is unfinished, the text's own is committed or stopped, it is too long, or too much waits: its own turn
+    /// takes it.
     NotNow,
 }
 
 impl Store {
-    /// Adds a text. Adding it again changes nothing.
+    /// Adds a text. Adding it again changes nothing. Of one that is too long its place is added, so that none overtakes it.
     ///
     /// # Errors
     /// [`StoreError`]; the event's own turn takes the text then.
     pub async fn steer(&self, session: &SessionKey, text: &SteerText) -> Result<Steered, StoreError> {
-        let json = to_json(text)?;
-        if text.text.len() > MAX_TEXT || json.len() > MAX_JSON {
-            return Ok(Steered::NotNow);
+        let mut json = to_json(text)?;
+        let fits = text.text.len() <= MAX_TEXT && json.len() <= MAX_JSON;
+        if !fits {
+            json = to_json(&SteerText { text: String::new(), ..text.clone() })?;
         }
         let head = self
             .update_over(keys::head(session), "ADD steer :text")
@@ -75,24 +83,26 @@ impl Store {
         let actions =
             vec![update(Self::built(head)?), TransactWriteItem::builder().condition_check(uncommitted).build()];
         match self.transact(actions, &format!("steer {} {}", text.event_id, self.write_name())).await? {
-            Transaction::Done => Ok(Steered::Added),
-            Transaction::Cancelled(_) => Ok(Steered::NotNow),
+            Transaction::Done if fits => Ok(Steered::Added),
+            Transaction::Done | Transaction::Cancelled(_) => Ok(Steered::NotNow),
         }
     }
 }
 
 impl Head {
-    /// The texts for the turn of the event at `position`, in order: none that is its own, and none sent before it.
-    /// One that cannot be read is left to its own turn.
+    /// The texts for the turn of `who` at `position`, in order: none that is its own, none sent before it, and none behind a
+    /// message that it cannot take. One that cannot be read is left to its own turn.
     #[must_use]
-    pub fn texts_for(&self, position: &Position) -> Vec<SteerText> {
+    pub fn texts_for(&self, position: &Position, who: &str) -> Vec<SteerText> {
         let texts: BTreeSet<SteerText> = self
             .steer
             .iter()
             .filter_map(|json| serde_json::from_str::<SteerText>(json).ok())
             .filter(|text| text.position > *position)
             .collect();
-        texts.into_iter().collect()
+        // Nobody known is not the same person twice.
+        let is_heard = |text: &SteerText| !who.is_empty() && text.by == who && !text.text.is_empty();
+        texts.into_iter().take_while(is_heard).collect()
     }
 
     /// What of the texts goes with the commit of the event at `position`: its own, what a turn before it has left, and

@@ -184,7 +184,7 @@ fn name_of(text: &str) -> String {
 /// An event as the user's message, for the model and for the history. Users' own text is never filtered; media is named by
 /// reference; in a group the first line is ours and says who wrote.
 #[must_use]
-pub(super) fn user_message(event: &InboundEvent) -> Message {
+pub(crate) fn user_message(event: &InboundEvent) -> Message {
     message_of(event, &event.content)
 }
 

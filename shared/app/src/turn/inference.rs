@@ -181,7 +181,7 @@ impl Inference<'_> {
 
     /// Takes what was said since the last time into the conversation.
     fn hear(&self, progress: &mut Progress, head: Box<Head>) {
-        let mut texts = head.texts_for(&self.envelope.position);
+        let mut texts = head.texts_for(&self.envelope.position, &self.envelope.event.person());
         texts.retain(|text| !progress.said.steered.contains(&text.event_id));
         progress.said.hear(&texts);
         progress.said.head = Some(head);

@@ -40,6 +40,7 @@ use turnlock_store::{Store, StoreError};
 use turnlock_tools::Registry;
 
 pub use context::scope;
+pub(crate) use context::user_message;
 pub use dispatch::{Dispatch, DispatchError};
 pub(crate) use dispatch::{final_of, stored_turn};
 pub(crate) use response::MAX_FAILURES;

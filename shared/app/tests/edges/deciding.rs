@@ -230,7 +230,7 @@ async fn a_text_for_the_turn_that_waits_is_left_on_its_head() {
     let later = talk.kit.clock.now_ms();
     let sent = obey(&talk, command("m2", "7", "5", "steer", "in euros, please")).await;
     assert!(sent.is_empty());
-    let texts = talk.head().await.texts_for(&Position::new(Millis(later.0 - 60_000), "1"));
+    let texts = talk.head().await.texts_for(&Position::new(Millis(later.0 - 60_000), "1"), "telegram:7");
     assert_eq!(texts.iter().map(|text| text.text.as_str()).collect::<Vec<_>>(), ["in euros, please"]);
     let sent = obey(&talk, command("m3", "7", "99", "steer", "nobody works here")).await;
     assert!(sent.is_empty() && talk.outcome("m3").await.is_none());
@@ -388,9 +388,10 @@ async fn an_api_event_waits_for_its_caller() {
     assert_eq!((&done["status"], &done["message"]["text"]), (&json!("done"), &json!("Then not.")));
 }
 
-/// Where a channel steers, a text is sent twice: for its own turn, and as a copy for the turn that runs.
+/// Where a channel steers, a message is sent twice: for its own turn, and as a copy for the turn that runs, with the text
+/// that this one may take up.
 #[tokio::test(start_paused = true)]
-async fn only_texts_on_a_steering_channel_have_a_copy() {
+async fn only_messages_on_a_steering_channel_have_a_copy() {
     let talk = Talk::new().await;
     let admission = Arc::into_inner(talk.kit.admission(Rate { rpm: 60, burst: 60 }, 100)).unwrap();
     let admission = Admission { steered: [Channel::Telegram].into(), ..admission };
@@ -422,9 +423,10 @@ async fn only_texts_on_a_steering_channel_have_a_copy() {
     let mut copies = Vec::new();
     while let Some(record) = talk.kit.control.receive(1).unwrap().pop() {
         let copy: Envelope = serde_json::from_str(&record.body).unwrap();
-        copies.push((copy.event.event_id.to_string(), copy.command));
+        assert_eq!(copy.command, Some(Command::Steer));
+        copies.push((copy.event.event_id.to_string(), copy.event.text()));
         talk.kit.control.delete(&record.receipt).unwrap();
     }
-    let steer = Some(Command::Steer);
-    assert_eq!(copies, [("a".to_owned(), steer), ("f".to_owned(), steer)], "a plain yes is a message");
+    let copies: Vec<_> = copies.iter().map(|(id, text)| (id.as_str(), text.as_str())).collect();
+    assert_eq!(copies, [("a", "in euros"), ("c", ""), ("d", ""), ("e", ""), ("f", "yes")], "a plain yes is a message");
 }

@@ -274,6 +274,7 @@ pub(crate) async fn steer(store: &turnlock_store::Store, envelope: &Envelope) ->
     let text = SteerText {
         position: envelope.position.clone(),
         event_id: envelope.event.event_id.clone(),
+        by: envelope.event.person(),
         text: envelope.event.text(),
     };
     store.steer(&envelope.event.session_key(), &text).await.unwrap()

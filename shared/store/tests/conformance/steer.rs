@@ -12,9 +12,12 @@ use crate::approvals::taken;
 use crate::bench::{Bench, event, session};
 use crate::sessions::{draft, place};
 
+/// Whose turns these are.
+const WHO: &str = "telegram:7";
+
 /// The text of the event `id`, sent as the `at`-th.
 pub(crate) fn text(id: &str, at: i64) -> SteerText {
-    SteerText { position: place(at), event_id: event(id), text: format!("{id} says \"hi\"") }
+    SteerText { position: place(at), event_id: event(id), by: WHO.to_owned(), text: format!("{id} says \"hi\"") }
 }
 
 async fn steer(bench: &Bench, id: &str, at: i64) -> Steered {
@@ -46,7 +49,7 @@ async fn a_text_reaches_the_turn_that_runs_in_the_order_of_sending() {
     for _ in 0..2 {
         assert_eq!(steer(&bench, "m2", 2).await, Steered::Added);
     }
-    assert_eq!(head(&bench).await.texts_for(&place(1)), [text("m2", 2), text("m3", 3)]);
+    assert_eq!(head(&bench).await.texts_for(&place(1), WHO), [text("m2", 2), text("m3", 3)]);
     bench.lose("TransactWriteItems");
     let committed = commit(&bench, (&lock, 1), &["m2"], Outcome::Replied).await;
     assert!(matches!(committed, Written::Committed), "{committed:?}");
@@ -55,9 +58,9 @@ async fn a_text_reaches_the_turn_that_runs_in_the_order_of_sending() {
     assert!(merged.owed().is_empty());
     assert_eq!(bench.store.marker(&event("m3")).await.unwrap(), None);
     // What was not used waits for a turn before its own; its own takes it away.
-    assert_eq!(head(&bench).await.texts_for(&place(2)), [text("m3", 3)]);
+    assert_eq!(head(&bench).await.texts_for(&place(2), WHO), [text("m3", 3)]);
     let (lock, head_of_3) = taken(&bench.store, "m3", &place(3)).await;
-    assert!(head_of_3.texts_for(&place(3)).is_empty(), "a turn never uses its own");
+    assert!(head_of_3.texts_for(&place(3), WHO).is_empty(), "a turn never uses its own");
     commit(&bench, (&lock, 3), &[], Outcome::Replied).await;
     assert!(head(&bench).await.steer.is_empty());
 }
@@ -102,7 +105,7 @@ async fn v9_a_step_says_which_texts_it_used() {
     let bench = Bench::new().await;
     let (lock, _) = taken(&bench.store, "m1", &place(1)).await;
     steer(&bench, "m2", 2).await;
-    let step = Step { step: 1, steered: head(&bench).await.texts_for(&place(1)), ..Step::default() };
+    let step = Step { step: 1, steered: head(&bench).await.texts_for(&place(1), WHO), ..Step::default() };
     let written = bench.store.write_step(&lock, &place(1), &step, Duration::from_secs(60)).await.unwrap();
     assert_eq!(written, StepWritten::Written);
     tokio::time::advance(Duration::from_secs(66)).await;
@@ -123,7 +126,7 @@ async fn v9_no_text_stays_behind_its_turn() {
     commit(&bench, (&lock, 1), &[], Outcome::Stopped).await;
     assert_eq!(head(&bench).await.steer.len(), 1);
     let (lock, head_of_3) = taken(&bench.store, "m3", &place(3)).await;
-    assert!(head_of_3.texts_for(&place(3)).is_empty(), "what was sent before it is not for it");
+    assert!(head_of_3.texts_for(&place(3), WHO).is_empty(), "what was sent before it is not for it");
     commit(&bench, (&lock, 3), &[], Outcome::Replied).await;
     assert!(head(&bench).await.steer.is_empty());
 }
@@ -152,9 +155,37 @@ async fn texts_on_a_head_are_few_and_short() {
     ] {
         assert_eq!(bench.store.steer(&session(), &says(long)).await.unwrap(), taken);
     }
-    for n in 1..MAX_TEXTS {
+    // The long ones are one place.
+    for n in 2..MAX_TEXTS {
         assert_eq!(steer(&bench, &format!("t{n}"), 10).await, Steered::Added);
     }
     assert_eq!(steer(&bench, "more", 10).await, Steered::NotNow);
     assert_eq!(head(&bench).await.steer.len(), MAX_TEXTS);
+}
+
+/// What is done in a turn is judged by the rights of whose turn it is; and nothing overtakes what it cannot take.
+#[tokio::test(start_paused = true)]
+async fn a_turn_hears_its_own_person_and_nothing_behind_what_it_cannot_take() {
+    let bench = Bench::new().await;
+    let (_lock, _) = taken(&bench.store, "m1", &place(1)).await;
+    let add = async |text: SteerText| bench.store.steer(&session(), &text).await.unwrap();
+    let bob = |text: SteerText| SteerText { by: "telegram:8".to_owned(), ..text };
+    assert_eq!(add(text("m2", 2)).await, Steered::Added);
+    assert_eq!(add(bob(text("m3", 3))).await, Steered::Added);
+    assert_eq!(add(text("m4", 4)).await, Steered::Added);
+    let now = head(&bench).await;
+    assert_eq!(now.texts_for(&place(1), WHO), [text("m2", 2)], "m4 waits behind m3");
+    assert_eq!(now.texts_for(&place(1), "telegram:8"), []);
+    assert_eq!(now.texts_for(&place(2), "telegram:8"), [bob(text("m3", 3))]);
+    assert_eq!(now.texts_for(&place(1), ""), [], "whom nobody knows");
+    // A picture, and a text that is too long: their places hold.
+    assert_eq!(add(SteerText { text: String::new(), ..text("m5", 5) }).await, Steered::Added);
+    assert_eq!(add(SteerText { text: "x".repeat(MAX_TEXT + 1), ..text("m7", 7) }).await, Steered::NotNow);
+    for (id, at) in [("m6", 6), ("m8", 8)] {
+        assert_eq!(add(text(id, at)).await, Steered::Added);
+    }
+    let heard = async |at| head(&bench).await.texts_for(&place(at), WHO);
+    assert_eq!(heard(3).await, [text("m4", 4)]);
+    assert_eq!(heard(5).await, [text("m6", 6)]);
+    assert_eq!(heard(7).await, [text("m8", 8)]);
 }
