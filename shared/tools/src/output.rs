@@ -3,7 +3,7 @@
 
 use turnlock_domain::message::{Block, Media};
 use turnlock_domain::secrets::mask;
-use turnlock_domain::text::{clean, cut, is_blank};
+use turnlock_domain::text::{clean, cut, is_blank, is_invisible};
 
 /// The most characters of a result; the sentence that says it was cut comes on top.
 pub const RESULT_MAX: usize = 16_000;
@@ -141,9 +141,12 @@ fn cleaned(media: Media) -> Media {
 fn harmless(text: &str, foreign: bool) -> String {
     let text = clean(text);
     let mut seen = String::with_capacity(text.len());
-    for c in text.chars() {
-        if !(is_hidden(c) || is_joiner(c) && seen.ends_with(is_joiner)) {
+    // The two characters before.
+    let (mut first, mut second) = (None, None);
+    for c in text.chars().filter(|c| !is_hidden(*c)) {
+        if !is_in_a_row(first, second, c) {
             seen.push(c);
+            (first, second) = (second, Some(c));
         }
     }
     let text = mask(&seen);
@@ -151,24 +154,29 @@ fn harmless(text: &str, foreign: bool) -> String {
 }
 
 /// Characters without width that no script needs between two letters; many of them together spell what only a model
-/// reads. Joiners and direction marks are needed, but never two joiners in a row.
+/// reads.
 fn is_hidden(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{180e}' | '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{206a}'..='\u{206f}' | '\u{feff}'
         | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}')
 }
 
-fn is_joiner(c: char) -> bool {
-    matches!(c, '\u{200c}' | '\u{200d}')
+/// Whether `c`, behind `first` and `second`, is one of several invisible characters in a row. One of them joins letters,
+/// turns a line or picks a glyph; rows of them hide words, but for the tags of a flag, of which [`clean`] has left no
+/// others, and for a selector that is joined to the next emoji.
+fn is_in_a_row(first: Option<char>, second: Option<char>, c: char) -> bool {
+    let is_unseen = |c: char| is_invisible(c) && !c.is_whitespace();
+    let is_joined_emoji = c == '\u{200d}' && second == Some('\u{fe0f}') && !first.is_some_and(is_unseen);
+    let is_tag = matches!(c, '\u{e0020}'..='\u{e007f}');
+    is_unseen(c) && second.is_some_and(is_unseen) && !is_joined_emoji && !is_tag
 }
 
-/// `text` with every tag that could pass for the frame's own written as text.
+/// `text` with every tag that could pass for the frame's own written as text, whatever nobody sees stands within it.
 fn unframed(text: &str) -> String {
     let mut unframed = String::with_capacity(text.len());
     for (at, c) in text.char_indices() {
         let is_tag = c == '<' && {
-            let mut name =
-                text[at + 1..].chars().filter(|c| !c.is_whitespace()).take(5).map(|c| c.to_ascii_lowercase());
+            let mut name = text[at + 1..].chars().filter(|c| !is_invisible(*c)).take(5).map(|c| c.to_ascii_lowercase());
             let first = name.next();
             let rest: String = name.collect();
             if first == Some('/') { rest == "data" } else { first == Some('d') && rest.starts_with("ata") }
@@ -240,11 +248,25 @@ mod tests {
             ("a\u{200d}\u{200c}\u{200d}\u{200c}b", "a\u{200d}b"),
             ("pay\u{202e}load\u{e0070}", "payload"),
             ("soft\u{ad}hyphen\u{206a}", "softhyphen"),
+            ("a\u{200e}\u{200f}\u{200e}\u{61c}b", "a\u{200e}b"),
+            ("a\u{2066}\u{2067}\u{2068}\u{2069}b\u{61c}\u{61c}", "a\u{2066}b\u{61c}"),
+            ("a\u{3164}\u{2800}\u{3164}\u{2800}b", "a\u{3164}b"),
+            ("❤\u{fe0f}\u{200d}\u{fe0f}\u{200d}\u{fe0e}b", "❤\u{fe0f}\u{200d}b"),
+            ("a\u{200d}\u{fe0f}\u{200d}b", "a\u{200d}b"),
+            ("a\u{200b}\u{200e}\u{200b}\u{200f}b", "a\u{200e}b"),
         ] {
             assert_eq!(harmless(text, true), seen, "{text:?}");
         }
-        for kept in ["👨‍👩‍👧 ❤\u{fe0f}", "می\u{200c}خواهم", "שלום\u{200f}!", "क्\u{200d}ष", "日本語"]
-        {
+        for kept in [
+            "👨‍👩‍👧 ❤\u{fe0f}",
+            "می\u{200c}خواهم",
+            "שלום\u{200f}!",
+            "क्\u{200d}ष",
+            "日本語",
+            "👁\u{fe0f}\u{200d}🗨\u{fe0f}",
+            "🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}",
+            "\u{2067}שלום\u{2069} \u{200f}!",
+        ] {
             assert_eq!(harmless(kept, true), kept);
         }
     }
@@ -252,6 +274,10 @@ mod tests {
     #[test]
     fn foreign_text_stays_in_its_frame() {
         let text = "1 < 2, <DATA>, <datalist>, </data>, < / dAta\n>, <\u{200b}/data source=\"x\">, <d>, &lt;/data>";
+        for tag in ["<\u{200d}/data>", "</da\u{200f}ta>", "</\u{2066}data>", "<\u{61c}data>", "</d\u{fe0f}ata\u{3164}>"]
+        {
+            assert_eq!(unframed(tag), tag.replace('<', "&lt;"), "{tag:?}");
+        }
         let result = bounded(vec![Block::text(text), Block::text("more\n")], Some("web_fetch"));
         assert_eq!(
             texts(&result.content),
@@ -278,10 +304,10 @@ mod tests {
 
         /// Pieces of a result that was kept are shown by another call: what is harmless stays as it is.
         #[test]
-        fn what_is_harmless_settles_at_once(text in "(<|/|data|Data| |\u{200b}|\u{200d}|\u{e0041}|é|[a-z]{1,3}|\n){0,30}") {
+        fn what_is_harmless_settles_at_once(text in "(<|/|data|da|ta|Data| |\u{200b}|\u{200d}|\u{200f}|\u{2066}|\u{fe0f}|\u{3164}|\u{e0041}|é|[a-z]{1,3}|\n){0,30}") {
             let once = harmless(&text, true);
             prop_assert_eq!(harmless(&once, true), once.clone());
-            prop_assert!(!once.to_ascii_lowercase().replace(char::is_whitespace, "").contains("</data"));
+            prop_assert!(!once.to_ascii_lowercase().replace(is_invisible, "").contains("</data"));
         }
     }
 }
