@@ -14,8 +14,10 @@ use crate::event::{ModelEvent, StopReason};
 /// As much of unreadable arguments as the history keeps, in bytes: enough for the model to see its mistake.
 const UNREADABLE_MAX: usize = 2000;
 
-/// What is wrong with the last call of an answer that its limit cut off: what there is of it may read like a whole one.
-const CUT: &str = "the call was cut off by the limit of the answer";
+/// What is wrong with the last call of an answer that was cut off: what there is of it may read like a whole one.
+const CUT: &str = "the answer ended before it was whole, and this call may be cut off";
+/// What is wrong with every call of an answer that was blocked, or that its provider could not read.
+const BLOCKED: &str = "the answer was blocked";
 
 /// A whole answer.
 #[derive(Debug, Clone, PartialEq)]
@@ -164,10 +166,15 @@ impl Assembler {
             content.push(Block::Text { text: self.text });
         }
         let mut bad_calls = Vec::new();
-        let cut = matches!(stop, StopReason::MaxTokens | StopReason::ContextFull);
-        let last = self.calls.keys().next_back().copied().filter(|_| cut);
+        let last = self.calls.keys().next_back().copied();
         for (index, call) in self.calls {
-            let whole = if last == Some(index) { Err(CUT.to_owned()) } else { call.arguments() };
+            let whole = match stop {
+                StopReason::Refused | StopReason::Malformed => Err(BLOCKED.to_owned()),
+                StopReason::MaxTokens | StopReason::ContextFull | StopReason::Other(_) if last == Some(index) => {
+                    Err(CUT.to_owned())
+                }
+                _ => call.arguments(),
+            };
             let input = whole.unwrap_or_else(|error| {
                 bad_calls.push(BadCall { id: call.id.clone(), name: call.name.clone(), error });
                 json!({ "unreadable": start(&call.input) })
@@ -312,12 +319,17 @@ mod tests {
             (StopReason::MaxTokens, &["{\"q\":\"x\"}"][..], false),
             (StopReason::MaxTokens, &[], false),
             (StopReason::ContextFull, &["{}"], false),
+            (StopReason::Other("bored".into()), &["{}"], false),
+            (StopReason::Refused, &["{}"], false),
+            (StopReason::Malformed, &[], false),
             (StopReason::ToolUse, &["{}"], true),
         ] {
             let answer = call(input, reason);
             assert_eq!((answer.calls().len(), answer.bad_calls.len()), (usize::from(runs), usize::from(!runs)));
         }
         let start = |index| ModelEvent::ToolStart { index, id: format!("t{index}"), name: "f".into() };
+        let blocked = assembled(vec![start(0), start(1), stop(StopReason::Refused)]);
+        assert_eq!((blocked.calls().len(), blocked.bad_calls.len()), (0, 2), "of a blocked answer none is");
         let answer = assembled(vec![start(0), start(1), stop(StopReason::MaxTokens)]);
         let ids: Vec<String> = answer.calls().into_iter().map(|call| call.id).collect();
         assert_eq!((ids, answer.bad_calls[0].id.as_str()), (vec!["t0".to_owned()], "t1"));
