@@ -245,7 +245,7 @@ impl Model for Typist {
     }
 
     async fn stream(&self, request: &ModelRequest) -> Result<ModelStream, ModelError> {
-        let prepared = request.prepared(self.name(), &self.capabilities);
+        let prepared = request.prepared(self.name(), &self.capabilities, None);
         let (deltas, begun) = (Arc::clone(&self.deltas), tokio::time::Instant::now());
         let stop = ModelEvent::Stop { reason: StopReason::EndTurn, usage: Usage::default() };
         let texts = stream::iter(0..deltas.len()).then(move |index| {

@@ -157,7 +157,7 @@ impl Model for Bedrock {
     }
 
     async fn stream(&self, request: &ModelRequest) -> Result<ModelStream, ModelError> {
-        let prepared = request.prepared(self.name(), self.capabilities());
+        let prepared = request.prepared(self.name(), self.capabilities(), self.settings.max_tokens);
         let mut extras = Extras::wanted(&self.settings, prepared.request());
         extras.cache_points &= !self.refuses_cache_points.load(Ordering::Relaxed);
         let thinks = !self.refuses_thinking.load(Ordering::Relaxed);

@@ -84,7 +84,7 @@ impl OpenAi {
     fn body(&self, request: &ModelRequest) -> Value {
         let mut body = wire::openai(&self.settings.model, request);
         if let Some(fields) = body.as_object_mut()
-            && let Some(limit) = fields.remove("max_tokens").or(self.settings.max_tokens.map(Value::from))
+            && let Some(limit) = fields.remove("max_tokens")
         {
             fields.insert(self.limit_field.to_owned(), limit);
         }
@@ -117,7 +117,7 @@ impl Model for OpenAi {
     }
 
     async fn stream(&self, request: &ModelRequest) -> Result<ModelStream, ModelError> {
-        let prepared = request.prepared(self.name(), self.capabilities());
+        let prepared = request.prepared(self.name(), self.capabilities(), self.settings.max_tokens);
         let response = self.send(&self.body(prepared.request())).await?;
         let idle = self.settings.timeouts.idle;
         if !response.status().is_success() {

@@ -48,10 +48,18 @@ pub struct Prepared {
 pub(crate) struct ToolNames(BTreeMap<String, String>);
 
 impl ModelRequest {
-    /// This request as `model` can take it.
+    /// An estimate of the tokens of this request before it is cut for a model; it errs towards too many.
     #[must_use]
-    pub fn prepared(&self, model: &str, capabilities: &Capabilities) -> Prepared {
+    pub fn tokens(&self) -> u64 {
+        u64::try_from(size::whole(self)).unwrap_or(u64::MAX)
+    }
+
+    /// This request as `model` can take it. `max_tokens` is what one of its answers may have at the most, in tokens, if
+    /// that is configured: room is kept for as many, or for as many as the request says if those are fewer.
+    #[must_use]
+    pub fn prepared(&self, model: &str, capabilities: &Capabilities, max_tokens: Option<u32>) -> Prepared {
         let mut request = self.clone();
+        request.max_tokens = [self.max_tokens, max_tokens].into_iter().flatten().min();
         request.system = text::clean(&self.system).into_owned();
         if text::is_blank(&request.system) {
             request.system.clear();

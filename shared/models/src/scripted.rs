@@ -158,7 +158,7 @@ impl Scripted {
         request: &ModelRequest,
         capabilities: &Capabilities,
     ) -> Result<ModelStream, ModelError> {
-        let prepared = request.prepared(name, capabilities);
+        let prepared = request.prepared(name, capabilities, None);
         let problems = prepared.problems();
         // Whatever a test is about, no model may be asked what a provider would refuse.
         debug_assert!(problems.is_empty(), "an invalid question to a model: {problems:?}");

@@ -17,6 +17,9 @@ const CACHES_TOOLS: &str = "anthropic.";
 /// The most cache points in messages; with those of the tools and the instructions there are four.
 const POINTS_IN_MESSAGES: usize = 2;
 
+/// The least that a model may be told to think, in tokens (Anthropic, "Extended thinking").
+const THINKING_MIN: u32 = 1024;
+
 /// What is sent beside the plain request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Extras {
@@ -42,9 +45,6 @@ impl Extras {
 /// The body of `ConverseStream`, or of `Converse` for a model that does not stream.
 pub(crate) fn body(settings: &BedrockSettings, request: &ModelRequest, extras: Extras) -> Value {
     let mut body = wire::bedrock(request);
-    if let (None, Some(max_tokens)) = (request.max_tokens, settings.max_tokens) {
-        body["inferenceConfig"]["maxTokens"] = max_tokens.into();
-    }
     if let Some(guardrail) = &settings.guardrail {
         body["guardrailConfig"] = json!({ "guardrailIdentifier": guardrail.id, "guardrailVersion": guardrail.version });
         if settings.streams {
@@ -69,10 +69,22 @@ fn thinking_of(settings: &BedrockSettings, request: &ModelRequest) -> Option<Val
     match settings.thinking? {
         Thinking::Adaptive => Some(json!({ "type": "adaptive" })),
         Thinking::Budget(budget) => {
-            let limit = request.max_tokens.or(settings.max_tokens);
-            limit.is_some_and(|limit| limit > budget).then(|| json!({ "type": "enabled", "budget_tokens": budget }))
+            let limit = request.max_tokens?;
+            let budget = budget_within(budget, limit, settings.max_tokens.unwrap_or(limit));
+            (budget < limit).then(|| json!({ "type": "enabled", "budget_tokens": budget }))
         }
     }
+}
+
+/// The budget of an answer that may be shorter than what is configured: no more than its share. It is halved, not cut to
+/// measure: another budget is another request to the provider's cache, and the limit shrinks from call to call.
+fn budget_within(budget: u32, limit: u32, configured: u32) -> u32 {
+    let share = u64::from(budget) * u64::from(limit) / u64::from(configured.max(1));
+    let mut fitting = budget;
+    while u64::from(fitting) > share && fitting > THINKING_MIN {
+        fitting /= 2;
+    }
+    fitting.max(THINKING_MIN)
 }
 
 /// A model that must call a tool may not think about it. And one that waits for results must have thought before it

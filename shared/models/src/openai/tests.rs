@@ -415,9 +415,6 @@ fn openai_itself_takes_the_limit_under_its_new_name() {
     {
         assert_eq!(OpenAi::new(settings(url)).expect("a client").body(&request)[field], 5, "{url}");
     }
-    request.max_tokens = None;
-    let limited = OpenAiSettings { max_tokens: Some(7), ..settings("http://127.0.0.1:11434/v1") };
-    assert_eq!(OpenAi::new(limited).expect("a client").body(&request)["max_tokens"], 7, "what is configured");
     assert!(matches!(OpenAi::new(settings("not a url")), Err(ModelError::Invalid { .. })));
 }
 

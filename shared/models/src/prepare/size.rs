@@ -85,6 +85,12 @@ fn budget(request: &ModelRequest, capabilities: &Capabilities) -> Option<usize> 
     Some(whole.saturating_sub(around))
 }
 
+/// The tokens of a whole request, as it is before it is cut.
+pub(super) fn whole(request: &ModelRequest) -> usize {
+    let tools = request.tools.iter().map(tool).sum::<usize>();
+    tokens(&request.system) + tools + request.messages.iter().map(message).sum::<usize>()
+}
+
 fn saturated(number: u32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }

@@ -43,7 +43,7 @@ async fn br_tool_name_dot() {
         request(vec![Message::user("go"), tool_use("t1", "debug.state.get"), result("t1", vec![Block::text("ok")])]);
     request.tools = vec![tool("debug.state.get"), tool("recall"), tool("recall")];
     request.force_tool = Some("debug.state.get".into());
-    let prepared = request.prepared("m", &ALL);
+    let prepared = request.prepared("m", &ALL, None);
     let sent = prepared.request();
     let alias = sent.tools[0].name.clone();
     assert_ne!(alias, "debug.state.get");
@@ -65,7 +65,7 @@ async fn br_tooluseid_shape() {
     let mut request = request(history);
     request.tools = vec![tool("recall")];
     let ids = |request: &ModelRequest| {
-        let prepared = request.prepared("m", &ALL);
+        let prepared = request.prepared("m", &ALL, None);
         let raw = ["call_0", "", "call 123/é", "fine", "fine"].map(str::to_owned);
         let raw = (0..).zip(raw).map(|(index, id)| Ok(ModelEvent::ToolStart { index, id, name: "recall".into() }));
         prepared
@@ -98,9 +98,9 @@ fn only_the_models_own_reasoning_is_sent() {
     };
     let said = vec![reasoning(Some("m")), reasoning(Some("other")), reasoning(None), Block::text("hi")];
     let request = request(vec![Message::user("a"), Message::new(Role::Assistant, said), Message::user("b")]);
-    let sent = request.prepared("m", &ALL);
+    let sent = request.prepared("m", &ALL, None);
     assert_eq!(sent.request().messages[1].content, [reasoning(Some("m")), reasoning(None), Block::text("hi")]);
-    let elsewhere = request.prepared("third", &ALL);
+    let elsewhere = request.prepared("third", &ALL, None);
     assert_eq!(elsewhere.request().messages[1].content, [reasoning(None), Block::text("hi")]);
 }
 
@@ -110,7 +110,7 @@ fn a_model_without_tools_reads_calls_as_text() {
         request(vec![Message::user("go"), tool_use("t1", "recall"), result("t1", vec![Block::text("ok")])]);
     request.tools = vec![tool("recall")];
     request.force_tool = Some("recall".into());
-    let prepared = request.prepared("m", &Capabilities::default());
+    let prepared = request.prepared("m", &Capabilities::default(), None);
     let texts: Vec<String> = prepared.request().messages.iter().map(Message::text).collect();
     assert_eq!(texts, ["go", "[called the tool recall with {\"q\":\"x\"}]", "[the tool answered: ok]"]);
     assert!(prepared.request().tools.is_empty() && prepared.request().force_tool.is_none());
@@ -124,10 +124,10 @@ fn a_model_without_images_gets_a_placeholder_without_the_reference() {
     let messages =
         vec![Message::new(Role::User, vec![Block::Image(image.clone()), Block::File(image), Block::text("look")])];
     let request = request(messages);
-    let text = request.prepared("m", &Capabilities::default()).request().messages[0].content[0].clone();
+    let text = request.prepared("m", &Capabilities::default(), None).request().messages[0].content[0].clone();
     assert_eq!(text, Block::text("[image: cat.png]"));
     for wire in [Wire::Openai, Wire::Bedrock] {
-        let sent = wire.render("m", request.prepared("m", &ALL).request()).to_string();
+        let sent = wire.render("m", request.prepared("m", &ALL, None).request()).to_string();
         assert!(sent.contains("[image: cat") && !sent.contains("SECRET"), "{sent}");
     }
 }
@@ -137,15 +137,35 @@ fn a_turn_is_cut_to_the_context_and_a_job_is_not() {
     let long = "x".repeat(3000);
     let mut request = request(vec![Message::user(&*long), Message::assistant("old"), Message::user("new")]);
     let small = Capabilities { context_tokens: Some(1000), ..ALL };
-    assert_eq!(request.prepared("m", &small).request().messages, [Message::user("new")]);
+    assert_eq!(request.prepared("m", &small, None).request().messages, [Message::user("new")]);
     request.purpose = Purpose::Consolidate;
-    assert_eq!(request.prepared("m", &small).request().messages, request.messages);
+    assert_eq!(request.prepared("m", &small, None).request().messages, request.messages);
+}
+
+/// Room for as long an answer as is configured, or as the request says if that is shorter.
+#[test]
+fn room_is_kept_for_the_answer() {
+    let request = |max_tokens| ModelRequest {
+        max_tokens,
+        ..request(vec![Message::user("old ".repeat(3300)), Message::assistant("ok"), Message::user("new")])
+    };
+    let window = Capabilities { context_tokens: Some(8000), ..ALL };
+    for (asked, configured, limit, kept) in [
+        (None, None, None, 3),
+        (None, Some(4000), Some(4000), 1),
+        (Some(500), Some(4000), Some(500), 3),
+        (Some(5000), Some(4000), Some(4000), 1),
+    ] {
+        let prepared = request(asked).prepared("m", &window, configured);
+        let sent = prepared.request();
+        assert_eq!((sent.max_tokens, sent.messages.len()), (limit, kept), "{asked:?} {configured:?}");
+    }
 }
 
 /// Case br-blank-text: where nothing of the last message can be seen, a visible text says so.
 #[test]
 fn br_blank_text() {
-    let asked = |messages: Vec<Message>| request(messages).prepared("m", &ALL).request().messages.clone();
+    let asked = |messages: Vec<Message>| request(messages).prepared("m", &ALL, None).request().messages.clone();
     assert_eq!(asked(vec![Message::user("   ")]), [Message::user("(an empty message)")]);
     let history = [Message::user("a"), Message::assistant("b")];
     let blank = [&history[..], &[Message::user("\u{200b}")]].concat();
@@ -161,9 +181,9 @@ fn br_text_with_toolresult() {
     let history = vec![Message::user("go"), tool_use("t1", "recall"), answered.clone()];
     let mut request = request(history.clone());
     request.tools = vec![tool("recall")];
-    assert_eq!(request.prepared("m", &ALL).request().messages, history, "others take both");
+    assert_eq!(request.prepared("m", &ALL, None).request().messages, history, "others take both");
     let alone = Capabilities { results_alone: true, ..ALL };
-    let prepared = request.prepared("m", &alone);
+    let prepared = request.prepared("m", &alone, None);
     let want = [
         &history[..2],
         &[
@@ -203,9 +223,9 @@ fn a_model_that_reads_no_documents_gets_their_names() {
         |url: &str| Block::File(Media { url: url.into(), name: Some("a.txt".into()), mime_type: "text/plain".into() });
     let request = request(vec![Message::new(Role::User, vec![file("data:text/plain;base64,aGk="), Block::text("x")])]);
     let text_only = Capabilities { documents: false, ..ALL };
-    let sent = request.prepared("m", &text_only).request().messages[0].content[0].clone();
+    let sent = request.prepared("m", &text_only, None).request().messages[0].content[0].clone();
     assert_eq!(sent, Block::text("[file: a.txt]"));
-    assert!(matches!(&request.prepared("m", &ALL).request().messages[0].content[0], Block::File(_)));
+    assert!(matches!(&request.prepared("m", &ALL, None).request().messages[0].content[0], Block::File(_)));
 }
 
 /// Whatever a history holds, the request is valid, for every purpose and model.
@@ -226,7 +246,7 @@ fn broken_histories_leave_valid() {
             for purpose in [Purpose::Turn, Purpose::Consolidate] {
                 let mut request = request(history.clone());
                 (request.purpose, request.tools) = (purpose, vec![tool("a.b")]);
-                let problems = request.prepared("m", &capabilities).problems();
+                let problems = request.prepared("m", &capabilities, None).problems();
                 assert_eq!(problems, Vec::<String>::new(), "{history:?}");
             }
         }
@@ -235,7 +255,7 @@ fn broken_histories_leave_valid() {
 
 #[tokio::test]
 async fn errors_pass_as_they_are() {
-    let prepared = request(vec![Message::user("a")]).prepared("m", &ALL);
+    let prepared = request(vec![Message::user("a")]).prepared("m", &ALL, None);
     let stop = ModelEvent::Stop { reason: StopReason::EndTurn, usage: turnlock_domain::turn::Usage::default() };
     let raw = [Ok(ModelEvent::Text("x".into())), Ok(stop), Err(ModelError::Overloaded)];
     let kinds: Vec<_> = prepared.answering(stream::iter(raw)).map(|item| item.is_ok()).collect().await;

@@ -46,7 +46,7 @@ fn thinking(thinking: Thinking) -> BedrockSettings {
 }
 
 fn sent(settings: &BedrockSettings, request: &ModelRequest) -> Value {
-    let prepared = request.prepared(&settings.model, &settings.capabilities);
+    let prepared = request.prepared(&settings.model, &settings.capabilities, settings.max_tokens);
     body::body(settings, prepared.request(), Extras::wanted(settings, prepared.request()))
 }
 
@@ -174,8 +174,31 @@ fn a_model_thinks_where_it_may() {
     assert_eq!(field(&budget, &hi()), enabled);
     assert_eq!(field(&thinking(Thinking::Adaptive), &hi()), Some(json!({"type": "adaptive"})));
     assert_eq!(field(&settings(), &hi()), None);
-    assert_eq!(field(&budget, &ModelRequest { max_tokens: Some(4096), ..hi() }), None, "nothing left to say");
+    assert_eq!(field(&budget, &ModelRequest { max_tokens: Some(1024), ..hi() }), None, "nothing left to say");
     assert_eq!(field(&budget, &ModelRequest { force_tool: Some("get.it".into()), ..hi() }), None, "it must call");
+}
+
+/// A call that may write less thinks less, and keeps room for what it says.
+#[test]
+fn a_budget_shrinks_with_the_limit() {
+    let budget = |budget: u32, configured: u32, limit: u32| {
+        let settings = BedrockSettings { max_tokens: Some(configured), ..thinking(Thinking::Budget(budget)) };
+        let body = sent(&settings, &ModelRequest { max_tokens: Some(limit), ..hi() });
+        assert_eq!(body["inferenceConfig"]["maxTokens"], limit.min(configured));
+        body.pointer("/additionalModelRequestFields/thinking/budget_tokens").and_then(Value::as_u64)
+    };
+    for (limit, want) in [
+        (30_000, Some(16_000)),
+        (20_000, Some(16_000)),
+        (11_600, Some(8000)),
+        (10_001, Some(8000)),
+        (9999, Some(4000)),
+        (2000, Some(1024)),
+        (1024, None),
+    ] {
+        assert_eq!(budget(16_000, 20_000, limit), want, "{limit}");
+    }
+    assert_eq!(budget(4096, 4097, 4097), Some(4096), "what is configured is sent as it is");
 }
 
 /// Case br-reasoning-must-start: where the reasoning before a call is lost, that call goes with thinking off.
@@ -256,7 +279,7 @@ fn br_text_with_toolresult() {
         (MODEL, &["user", "assistant", "user"]),
     ] {
         let bedrock = Bedrock::new(&aws("http://127.0.0.1:1"), BedrockSettings { model: model.into(), ..settings() });
-        let prepared = request(messages()).prepared(model, bedrock.capabilities());
+        let prepared = request(messages()).prepared(model, bedrock.capabilities(), None);
         let body = crate::wire::bedrock(prepared.request());
         let got: Vec<&str> =
             body["messages"].as_array().expect("messages").iter().filter_map(|one| one["role"].as_str()).collect();

@@ -126,7 +126,7 @@ fn any_settings() -> impl Strategy<Value = BedrockSettings> {
 
 /// The JSON of both wires, after each was held to its rules.
 fn checked(request: &ModelRequest, settings: &BedrockSettings) -> Result<[Value; 2], TestCaseError> {
-    let prepared = request.prepared(&settings.model, &settings.capabilities);
+    let prepared = request.prepared(&settings.model, &settings.capabilities, settings.max_tokens);
     prop_assert_eq!(prepared.problems(), Vec::<String>::new());
     let prepared = prepared.request();
     let wanted = Extras::wanted(settings, prepared);
@@ -164,7 +164,7 @@ proptest! {
         let mut request = ModelRequest { purpose: Purpose::Turn, tools: Vec::new(), system: String::new(), ..request };
         request.messages.extend([Message::assistant("ok"), Message::user(LAST)]);
         let capabilities = Capabilities { context_tokens: Some(window), ..ALL };
-        let fitted = request.prepared("m", &capabilities);
+        let fitted = request.prepared("m", &capabilities, None);
         let alone = ModelRequest { messages: fitted.request().messages.clone(), ..request };
         let text = crate::wire::openai("m", &alone)["messages"].to_string();
         let real = tiktoken_rs::o200k_base_singleton().encode_ordinary(&text).len();
