@@ -3,10 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use turnlock_config::{Config, LocalTarget, ToolSettings, ToolTarget};
+use turnlock_config::{ApprovalRule, Config, LocalTarget, ToolSettings, ToolTarget};
 use turnlock_store::Store;
 use turnlock_tools::configured::{Command, Endpoint};
 use turnlock_tools::{Registry, Risk, ToolHandler, ToolInfo, ToolSpec, WebFetch};
+
+/// How much longer an invocation must last than any call may take, in seconds: one starts only if the commit behind it has
+/// time, too, and the turn is looked up before it.
+const MARGIN: u32 = 30;
 
 /// Makes the tool of the first name that invokes the function on AWS of the second.
 pub type Functions<'f> = &'f dyn Fn(&str, &str) -> Arc<dyn ToolHandler>;
@@ -26,6 +30,29 @@ pub enum ToolsError {
          local = {{ command = [\"…\"] }}"
     )]
     FunctionHere(String),
+    /// No call of it would ever start.
+    #[error(
+        "tools.{name}.timeout: no call starts that may take longer than an invocation has time for; it must be at most {most}, \
+         or agent.limits.turn_seconds (on AWS the parameter TurnSeconds) at least {least}"
+    )]
+    NeverStarts {
+        /// The tool.
+        name: String,
+        /// The longest timeout, in seconds.
+        most: u32,
+        /// The shortest invocation, in seconds.
+        least: u32,
+    },
+    /// A rule about calls of a tool that there is not.
+    #[error("approvals.rules[{index}].tool: there is no tool `{tool}`; there are {known}")]
+    NoSuchTool {
+        /// The rule's place in the list.
+        index: usize,
+        /// The tool that it names.
+        tool: String,
+        /// The tools that there are.
+        known: String,
+    },
     /// The HTTP client could not be made.
     #[error("tools.{0}: an HTTP client cannot be made")]
     Client(String, #[source] Box<dyn std::error::Error + Send + Sync>),
@@ -40,6 +67,7 @@ pub fn tools(config: &Config, store: &Store, functions: Option<Functions<'_>>) -
     let mut registry = turnlock_tools::builtin(store);
     registry.register(WebFetch::default());
     for (name, settings) in &config.tools {
+        check_timeout(name, settings, config.agent.limits.turn_seconds)?;
         let handler = match (&settings.target, functions) {
             (ToolTarget::Function { function, .. }, Some(functions)) => functions(name, function),
             (ToolTarget::Function { local: Some(local), .. }, None) => local_tool(name, local)?,
@@ -53,7 +81,23 @@ pub fn tools(config: &Config, store: &Store, functions: Option<Functions<'_>>) -
             return Err(ToolsError::Taken(name.clone()));
         }
     }
+    check_rules(config, &registry)?;
     Ok(registry)
+}
+
+/// Here and not where the file is read: of the functions on AWS only the agent knows how long its invocations last.
+fn check_timeout(name: &str, settings: &ToolSettings, turn_seconds: u32) -> Result<(), ToolsError> {
+    let (most, least) = (turn_seconds.saturating_sub(MARGIN), settings.timeout.saturating_add(MARGIN));
+    if settings.timeout <= most { Ok(()) } else { Err(ToolsError::NeverStarts { name: name.to_owned(), most, least }) }
+}
+
+/// A rule with a typing error would be silently none.
+fn check_rules(config: &Config, registry: &Registry) -> Result<(), ToolsError> {
+    let named = |(index, rule): (usize, &ApprovalRule)| Some((index, rule.tool.clone()?));
+    let mut named = config.approvals.rules.iter().enumerate().filter_map(named);
+    let Some((index, tool)) = named.find(|(_, tool)| registry.get(tool).is_none()) else { return Ok(()) };
+    let known: Vec<String> = registry.specs().into_iter().map(|spec| spec.name).collect();
+    Err(ToolsError::NoSuchTool { index, tool, known: known.join(", ") })
 }
 
 fn local_tool(name: &str, target: &LocalTarget) -> Result<Arc<dyn ToolHandler>, ToolsError> {
@@ -109,7 +153,12 @@ mod tests {
         let text = format!(
             "[tools.{name}]\ndescription = \"d\"\nschema = {{ type = \"object\" }}\nrisk = \"dangerous\"\n{target}"
         );
-        let config = Config::parse(&text, &|_| None).expect("parses");
+        of(&text, on_aws)
+    }
+
+    /// The tools of the configuration `text`, on AWS or in one process.
+    fn of(text: &str, on_aws: bool) -> Result<Registry, String> {
+        let config = Config::parse(text, &|_| Some("7:planted".to_owned())).expect("parses");
         let database = EmbeddedDynamoDb::memory().expect("a database");
         let clock = Clock::starting_at("2026-01-05T09:00:00Z".parse().expect("a time"));
         let store = Store::embedded(database.http_client(), "turnlock", clock, 1);
@@ -152,6 +201,52 @@ mod tests {
             ),
         ] {
             assert!(refused.starts_with(start), "{refused}");
+        }
+    }
+
+    /// A tool that is never started is one that nobody has.
+    #[test]
+    fn a_call_fits_into_an_invocation() {
+        let timed = |timeout: u32, seconds: u32| {
+            let target = format!("url = \"http://x\"\ntimeout = {timeout}\n[agent.limits]\nturn_seconds = {seconds}");
+            with("orders", &target, true).map(drop)
+        };
+        for (timeout, seconds) in [(270, 300), (60, 90), (300, 330)] {
+            assert_eq!(timed(timeout, seconds), Ok(()), "{timeout} {seconds}");
+        }
+        for (timeout, seconds, most, least) in [(271, 300, 270, 301), (61, 90, 60, 91), (300, 300, 270, 330)] {
+            let refused = timed(timeout, seconds).expect_err("refused");
+            let end = format!(
+                "it must be at most {most}, or agent.limits.turn_seconds (on AWS the parameter TurnSeconds) at least {least}"
+            );
+            assert!(
+                refused.starts_with("tools.orders.timeout: no call starts") && refused.ends_with(&end),
+                "{refused}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_rule_is_about_a_tool_that_there_is() {
+        let ruled = |tool: &str| {
+            let rules = format!(
+                "[[approvals.rules]]\nrisk = \"read\"\naction = \"allow\"\n[[approvals.rules]]\ntool = \"{tool}\"\naction = \"deny\""
+            );
+            with("deploy", &format!("url = \"http://x\"\n{rules}"), false).map(drop)
+        };
+        for tool in ["deploy", "web_fetch", "remember"] {
+            assert_eq!(ruled(tool), Ok(()), "{tool}");
+        }
+        let known = "current_time, deploy, read_result, recall, remember, web_fetch";
+        let want = format!("approvals.rules[1].tool: there is no tool `deploi`; there are {known}");
+        assert_eq!(ruled("deploi"), Err(want));
+    }
+
+    #[test]
+    fn the_example_starts_in_one_process_and_on_aws() {
+        let example = include_str!("../../config/turnlock.example.toml");
+        for on_aws in [false, true] {
+            assert!(of(example, on_aws).expect("tools").get("deploy").is_some());
         }
     }
 }

@@ -22,7 +22,7 @@ pub struct ToolSettings {
     pub risk: String,
     /// Whether it honours the key of a call, so that a call may be made again.
     pub keyed: bool,
-    /// How long a call may take, in seconds.
+    /// How long a call may take, in seconds; an invocation must last longer.
     pub timeout: u32,
 }
 
