@@ -91,9 +91,13 @@ pub enum Owed {
         /// The approval's id.
         approval: String,
     },
+    /// Something that this version does not know: a later version owes it, and sends it.
+    #[serde(other)]
+    Unknown,
 }
 
-/// Derived work for later. Each kind has a queue of its own.
+/// Derived work for later. Each kind has a queue of its own. A new one is owed under a new kind of [`Owed`], so that
+/// versions that do not know it still read the marker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "job")]
 pub enum Job {

@@ -10,27 +10,34 @@ use aws_sdk_dynamodb::types::{AttributeValue, ReturnValuesOnConditionCheckFailur
 use serde::{Deserialize, Serialize};
 use turnlock_domain::envelope::Position;
 use turnlock_domain::event::Place;
-use turnlock_domain::ids::EventId;
+use turnlock_domain::ids::{EventId, digest};
 use turnlock_domain::session::SessionKey;
+use turnlock_domain::text::cut;
 use turnlock_domain::time::Millis;
 
 use crate::error::StoreError;
 use crate::item::{from_item, ms, n, s, text, to_item};
 use crate::journal::{CallResult, StepWritten};
-use crate::request::{Conditional, Transaction};
+use crate::request::{Conditional, Item, Transaction};
 use crate::sessions::{Head, Lock, put, update};
 use crate::write::reason;
 use crate::{MARKER_LIFETIME, Store, keys};
 
-/// The longest time that a decision may take: each sleep of the waiting message is a receive, and its queue keeps it for
-/// two weeks.
+/// The longest time that decisions may take, all those of a turn together and counted from when its event was accepted: each
+/// sleep of the waiting message is a receive, of which its queue counts a thousand, and keeps it for two weeks.
 pub const LONGEST_EXPIRY: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// How many digits of an id nobody can guess: 128 bits.
+const ID_DIGITS: usize = 32;
 
 /// What a session's turn waits for, as its head has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ask {
     /// The approval's id: random, so that nobody can name one that they were not shown.
     pub id: String,
+    /// The event whose turn asks. Heads of earlier versions do not say it: then it is the unfinished one's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event_id: Option<EventId>,
     /// The journal's step, and which of its calls.
     pub step: u32,
     /// The call's index in its step.
@@ -58,12 +65,15 @@ pub struct Decision {
 }
 
 /// Whether a call may run.
+///
+/// What a later version may have decided besides is read as [`Verdict::Deny`]: nothing but an allowance lets a call run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// It may, once.
     Allow,
     /// It may not.
+    #[serde(other)]
     Deny,
 }
 
@@ -141,6 +151,7 @@ impl Approval {
     pub fn ask(&self) -> Ask {
         Ask {
             id: self.id.clone(),
+            event_id: Some(self.event_id.clone()),
             step: self.step,
             call: self.call,
             digest: self.digest.clone(),
@@ -162,10 +173,11 @@ pub struct Sleeper<'a> {
 
 impl<'a> Sleeper<'a> {
     /// This receive, unless the head knows a later one: a worker that was late must not take its place, for the message
-    /// is woken by the last receipt alone.
+    /// is woken by the last receipt alone. A receipt that another event has left there wakes nobody.
     #[must_use]
     pub fn or_later(self, head: &'a Head) -> Self {
-        match head.receipt.as_deref() {
+        let left_over = head.ask.is_some() && head.open_ask().is_none();
+        match head.receipt.as_deref().filter(|_| !left_over) {
             Some(receipt) if head.receipt_receives > self.receives => Self { receipt, receives: head.receipt_receives },
             _ => self,
         }
@@ -213,10 +225,12 @@ pub enum Use<'a> {
 }
 
 impl Store {
-    /// An id for an approval that is open until `closes_at`: ids sort by that time, and the rest cannot be guessed.
+    /// An id for an approval that is open until `closes_at`: ids sort by that time, and the rest cannot be guessed. What is
+    /// random here could be worked out from what it drew before, so no id shows it: a hash of two draws does.
     #[must_use]
     pub fn approval_id(&self, closes_at: Millis) -> String {
-        format!("{:011x}{}", closes_at.0.max(0), self.write_name())
+        let draws = format!("approval {} {}", self.write_name(), self.write_name());
+        format!("{:011x}{}", closes_at.0.max(0), cut(&digest(draws.as_bytes()), ID_DIGITS))
     }
 
     /// Parks a turn: what it asks for is stored, and the lock released. That is no attempt.
@@ -233,7 +247,7 @@ impl Store {
         let ask = serde_dynamo::to_attribute_value(approval.ask())
             .map_err(|_| StoreError::corrupt("approval", &approval.id, "it cannot be written"))?;
         let head = self
-            .asleep(lock, sleeper, ", ask = :ask", " AND attribute_not_exists(ask)")
+            .asleep(lock, sleeper, ", ask = :ask", " AND (attribute_not_exists(ask) OR ask.event_id <> :event)")
             .expression_attribute_values(":ask", ask)
             .expression_attribute_values(":position", s(position.as_str()))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
@@ -247,8 +261,13 @@ impl Store {
                 Ok(match head.ask.as_ref() {
                     // An earlier sending whose answer was lost; by now the lock may be the next one's.
                     Some(ask) if ask.id == approval.id => StepWritten::Written,
-                    _ if head.is_held(lock) && head.stops(position) => StepWritten::Stopped,
-                    _ => StepWritten::LockLost,
+                    _ if !head.is_held(lock) => StepWritten::LockLost,
+                    _ if head.stops(position) => StepWritten::Stopped,
+                    ask => {
+                        let asks = ask.map(|ask| ask.id.as_str()).unwrap_or_default();
+                        let what = format!("at fence {} it refused to wait for {}: {asks}", head.fence, approval.id);
+                        return Err(StoreError::corrupt("session head", &lock.session, what));
+                    }
                 })
             }
         }
@@ -331,7 +350,7 @@ impl Store {
             .update_over(keys::head(&approval.session), "SET ask.decision = :decision, attempts = :zero")
             .condition_expression(
                 "ask.id = :id AND ask.digest = :digest AND attribute_not_exists(ask.decision) AND \
-                 ask.expires_at > :at AND (attribute_not_exists(stop_before) OR stop_before <= unfinished_position)",
+                 (attribute_not_exists(ask.event_id) OR ask.event_id = unfinished) AND ask.expires_at > :at AND (attribute_not_exists(stop_before) OR stop_before <= unfinished_position)",
             )
             .expression_attribute_values(":decision", value)
             .expression_attribute_values(":zero", n(0))
@@ -399,6 +418,7 @@ impl Store {
         ask: &Ask,
         usage: Use<'_>,
     ) -> Result<StepWritten, StoreError> {
+        let used = &ask.id;
         let since = ask.decision.as_ref().map_or(ask.expires_at, |decision| decision.at);
         let mut condition = "#owner = :owner AND fence = :fence AND ask.id = :id".to_owned();
         let mut head = self
@@ -432,9 +452,14 @@ impl Store {
                 let ours = slot.item.is_some_and(|item| text(&item, "owner") == Some(&lock.owner));
                 let head: Head = from_item("session head", head.item.unwrap_or_default())?;
                 Ok(match (head.is_held(lock), ours) {
+                    (false, _) => StepWritten::LockLost,
                     (true, true) => StepWritten::Written,
                     (true, false) if head.stops(position) => StepWritten::Stopped,
-                    (true | false, _) => StepWritten::LockLost,
+                    (true, false) => {
+                        let ask = head.ask.as_ref().map(|ask| (&ask.id, ask.decision.as_ref().map(|it| it.verdict)));
+                        let what = format!("at fence {} it has {ask:?}, and not the use of {}", head.fence, used);
+                        return Err(StoreError::corrupt("session head", &lock.session, what));
+                    }
                 })
             }
         }
@@ -446,7 +471,7 @@ impl Store {
     /// [`StoreError`].
     pub async fn approval(&self, id: &str) -> Result<Option<Approval>, StoreError> {
         let (pk, sk) = keys::approval(id);
-        self.get(self.get_item(pk, sk)).await?.map(|item| from_item("approval", item)).transpose()
+        self.get(self.get_item(pk, sk)).await?.filter(is_asked).map(from_stored).transpose()
     }
 
     /// The approvals that are open at `now`, those that close first in front: at most `limit`.
@@ -463,7 +488,7 @@ impl Store {
             .expression_attribute_values(":now", s(format!("{:011x}~", now.0.max(0))))
             .expression_attribute_values(":open", s(ApprovalState::Open.as_str()));
         let items = self.query_pages(request, limit).await?;
-        items.into_iter().map(|item| from_item("approval", item)).collect()
+        items.into_iter().filter(is_asked).map(from_stored).collect()
     }
 
     /// At most `limit` approvals, whatever became of them: for the replay's output.
@@ -474,24 +499,39 @@ impl Store {
         let request =
             self.query().key_condition_expression("pk = :pk").expression_attribute_values(":pk", s(keys::APPROVALS));
         let items = self.query_pages(request, limit).await?;
-        items.into_iter().map(|item| from_item("approval", item)).collect()
+        items.into_iter().filter(is_asked).map(from_stored).collect()
     }
 
-    /// Notes on the approval's own item what became of it.
+    /// Notes on the approval's own item what became of it. One that is not there any more must not refuse a commit: what is
+    /// noted then names no call, is read as none, and goes like the rest.
     pub(crate) fn approval_ended(
         &self,
         id: &str,
         state: ApprovalState,
         by: Option<&str>,
     ) -> Result<Update, StoreError> {
-        let set = if by.is_some() { "SET #state = :state, decided_by = :by" } else { "SET #state = :state" };
+        let mut set = "SET #state = :state, #ttl = if_not_exists(#ttl, :ttl)".to_owned();
+        if by.is_some() {
+            set.push_str(", decided_by = :by");
+        }
         let item = self
-            .update_over(keys::approval(id), set)
+            .update_over(keys::approval(id), &set)
             .expression_attribute_names("#state", "state")
+            .expression_attribute_names("#ttl", keys::TTL)
+            .expression_attribute_values(":ttl", n(self.clock().now_ms().ttl(MARKER_LIFETIME).0))
             .expression_attribute_values(":state", s(state.as_str()));
         Self::built(match by {
             Some(by) => item.expression_attribute_values(":by", AttributeValue::S(by.to_owned())),
             None => item,
         })
     }
+}
+
+/// Whether an item is what somebody was asked, and not only what was noted of an end.
+fn is_asked(item: &Item) -> bool {
+    item.contains_key("id")
+}
+
+fn from_stored(item: Item) -> Result<Approval, StoreError> {
+    from_item("approval", item)
 }

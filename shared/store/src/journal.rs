@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use aws_sdk_dynamodb::types::{ReturnValuesOnConditionCheckFailure, Update};
+use aws_sdk_dynamodb::types::ReturnValuesOnConditionCheckFailure;
 use serde::{Deserialize, Serialize};
 use turnlock_domain::envelope::Position;
 use turnlock_domain::ids::EventId;
@@ -20,14 +20,16 @@ use crate::item::{from_item, json_fault, ms, n, s, text, to_item};
 use crate::request::{Conditional, Item, Reason, Transaction};
 use crate::sessions::{Head, Lock, put, update};
 use crate::steer::SteerText;
+use crate::write::reason;
 use crate::{MARKER_LIFETIME, Store, keys};
 
 /// The most steps of a turn.
 pub const MAX_STEPS: u32 = 40;
 /// The most calls of a step that are made: what a step asks for beyond them is refused and has no slot.
 pub const MAX_CALLS: u32 = 16;
-/// The most journal items of a turn: each step, and of each call its result and that it was started.
-const MAX_ITEMS: usize = (MAX_STEPS * (1 + 2 * MAX_CALLS)) as usize;
+/// The most journal items of a turn: each step, of each call its result and that it was started, and as much again that a
+/// later version may keep beside them.
+const MAX_ITEMS: usize = 2 * (MAX_STEPS * (1 + 2 * MAX_CALLS)) as usize;
 
 /// What the model said in one step: its blocks, tool uses among them.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -90,7 +92,8 @@ pub enum CallOutcome {
     Error,
     /// It was not allowed to run.
     Refused,
-    /// It was started by a worker that died: nobody knows.
+    /// It was started by a worker that died, or a later version has another word for it: nobody knows.
+    #[serde(other)]
     Unknown,
 }
 
@@ -146,16 +149,8 @@ impl Store {
         lease: Duration,
     ) -> Result<StepWritten, StoreError> {
         let now = self.clock().now_ms();
-        let refused = |error: aws_sdk_dynamodb::error::BuildError| StoreError::Refused {
-            operation: "TransactWriteItems",
-            source: error.into(),
-        };
-        let (pk, sk) = keys::head(&lock.session);
-        let head = Update::builder()
-            .table_name(&*self.table)
-            .key(keys::PK, s(pk))
-            .key(keys::SK, s(sk))
-            .update_expression("SET step = :step, lease_until = :lease")
+        let head = self
+            .update_over(keys::head(&lock.session), "SET step = :step, lease_until = :lease")
             .condition_expression(
                 "#owner = :owner AND fence = :fence AND (attribute_not_exists(stop_before) OR stop_before <= :position)",
             )
@@ -165,14 +160,12 @@ impl Store {
             .expression_attribute_values(":position", s(position.as_str()))
             .expression_attribute_values(":step", n(step.step))
             .expression_attribute_values(":lease", ms(now + lease))
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-            .build()
-            .map_err(refused)?;
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
         let item = StepItem { owner: lock.owner.clone(), fence: lock.fence, body: json(&lock.event, step)?, at: now };
         let key = keys::journal_step(&lock.session, &lock.event, step.step);
         let item = to_item("journal step", key, &item, Some(now.ttl(MARKER_LIFETIME)))?;
         let token = format!("step {} {} {} {}", lock.event, lock.owner, lock.fence, step.step);
-        match self.transact(vec![update(head), put(self.put_new(item)?)], &token).await? {
+        match self.transact(vec![update(Self::built(head)?), put(self.put_new(item)?)], &token).await? {
             Transaction::Done => Ok(StepWritten::Written),
             Transaction::Cancelled(reasons) => step_refusal(lock, position, step, reasons),
         }
@@ -241,16 +234,17 @@ impl Store {
         let mut journal = Journal::default();
         for item in self.query_pages(request, MAX_ITEMS).await? {
             let place = text(&item, keys::SK).and_then(|sk| sk.strip_prefix(&prefix)).and_then(place);
+            // What a later version keeps there besides is no reason to give up the session.
+            let Some(place) = place else { continue };
             let item: StepItem = from_item("journal item", item)?;
             match place {
-                Some(Place::Step) => journal.steps.push(parse(event, &item.body)?),
-                Some(Place::Result(step, call)) => {
+                Place::Step => journal.steps.push(parse(event, &item.body)?),
+                Place::Result(step, call) => {
                     journal.results.insert((step, call), parse(event, &item.body)?);
                 }
-                Some(Place::Started(step, call)) => {
+                Place::Started(step, call) => {
                     journal.started.insert((step, call));
                 }
-                None => return Err(StoreError::corrupt("journal item", event, "its key is none of ours")),
             }
         }
         Ok(journal)
@@ -282,8 +276,7 @@ fn step_refusal(
     step: &Step,
     mut reasons: Vec<Reason>,
 ) -> Result<StepWritten, StoreError> {
-    let mut reason = |index: usize| reasons.get_mut(index).map(std::mem::take).unwrap_or_default();
-    let (head, item) = (reason(0), reason(1));
+    let (head, item) = (reason(&mut reasons, 0), reason(&mut reasons, 1));
     if head.condition_failed {
         let head: Head = from_item("session head", head.item.unwrap_or_default())?;
         return Ok(if head.is_held(lock) && head.stops(position) {

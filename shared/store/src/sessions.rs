@@ -134,7 +134,15 @@ impl Head {
     /// it overtakes.
     #[must_use]
     pub fn ask_of(&self, lock: &Lock) -> Option<&Ask> {
-        self.ask.as_ref().filter(|_| self.unfinished.as_ref() == Some(&lock.event))
+        self.open_ask().filter(|_| self.unfinished.as_ref() == Some(&lock.event))
+    }
+
+    /// What the unfinished event's turn waits for, or has a decision on. A version that knows of no asking may have
+    /// committed the turn that asked: what it left here is nobody's.
+    #[must_use]
+    pub fn open_ask(&self) -> Option<&Ask> {
+        let unfinished = self.unfinished.as_ref()?;
+        self.ask.as_ref().filter(|ask| ask.event_id.as_ref().is_none_or(|event| event == unfinished))
     }
 
     /// Receives of `event` that are accounted for.
@@ -158,7 +166,7 @@ impl Head {
     /// Whether the unfinished turn waits for the decision `id`.
     #[must_use]
     pub fn waits_for(&self, id: &str) -> bool {
-        self.ask.as_ref().is_some_and(|ask| ask.id == id && ask.decision.is_none())
+        self.open_ask().is_some_and(|ask| ask.id == id && ask.decision.is_none())
     }
 
     /// Since when an event that was accepted at `accepted_at` makes somebody wait: the session's last commit is where the
@@ -166,7 +174,7 @@ impl Head {
     /// waited for as long as it may when its approval expires.
     #[must_use]
     pub fn waits_since(&self, accepted_at: Millis) -> Millis {
-        let asked = self.ask.as_ref().map(|ask| ask.decision.as_ref().map_or(ask.expires_at, |decision| decision.at));
+        let asked = self.open_ask().map(|ask| ask.decision.as_ref().map_or(ask.expires_at, |decision| decision.at));
         [Some(accepted_at), self.last_commit_at, self.waited_until, asked]
             .into_iter()
             .flatten()

@@ -35,6 +35,9 @@ pub enum DispatchError {
     /// It was not taken.
     #[error(transparent)]
     Send(#[from] SendError),
+    /// It was owed by a later version, which sends it when the message comes again.
+    #[error("the turn owes something that this version does not know: a later version sends it")]
+    Unknown,
 }
 
 impl Dispatch<'_> {
@@ -43,6 +46,7 @@ impl Dispatch<'_> {
     /// # Errors
     /// [`DispatchError`]; nothing is lost: the inbound message stays, and its redelivery sends it all again.
     pub async fn dispatch(&self, turn: &CommittedTurn, event: &InboundEvent) -> Result<(), DispatchError> {
+        let mut known = true;
         for owed in turn.marker().owed() {
             match owed {
                 Owed::Final => send::outbound(self.outbound, &self.final_event(turn, event)).await?,
@@ -59,9 +63,10 @@ impl Dispatch<'_> {
                         send::outbound(self.outbound, &approvals::settled_card(self.language, &approval)).await?;
                     }
                 }
+                Owed::Unknown => known = false,
             }
         }
-        Ok(())
+        if known { Ok(()) } else { Err(DispatchError::Unknown) }
     }
 
     fn final_event(&self, turn: &CommittedTurn, event: &InboundEvent) -> OutboundEvent {

@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
 use turnlock_domain::commit::{Draft, Written};
 use turnlock_domain::envelope::Position;
 use turnlock_domain::event::{Channel, Place};
 use turnlock_domain::message::Block;
 use turnlock_domain::time::Millis;
 use turnlock_domain::turn::{Failure, Outcome};
-use turnlock_store::Store;
 use turnlock_store::approvals::{Approval, ApprovalState, Decided, Decision, Sleeper, Slept, Use, Verdict};
 use turnlock_store::journal::{CallOutcome, CallResult, StepWritten};
 use turnlock_store::sessions::{Acquire, Acquired, CommitRefused, Head, HeadChange, Lock, Release};
+use turnlock_store::{MARKER_LIFETIME, Store, keys};
 
 use crate::bench::{Bench, NOW, event, session};
 use crate::sessions::{draft, place};
@@ -134,8 +135,7 @@ async fn v5_a_decision_is_used_once_and_leaves_the_sign_that_the_call_was_starte
     tokio::time::advance(Duration::from_secs(66)).await;
     let (successor, head) = again(&bench).await;
     assert_eq!((head.ask_of(&successor), head.waited_until), (None, Some(NOW)));
-    let used = bench.other.use_decision(&successor, &place(5), &ask, Use::Start).await.unwrap();
-    assert_eq!(used, StepWritten::LockLost, "it is used");
+    bench.other.use_decision(&successor, &place(5), &ask, Use::Start).await.expect_err("it is used");
 }
 
 /// Trace V5: nothing starts without an allowance.
@@ -144,11 +144,11 @@ async fn v5_no_call_is_started_without_an_allowance() {
     let bench = parked().await;
     let (lock, head) = again(&bench).await;
     let ask = head.ask_of(&lock).unwrap().clone();
-    let used = bench.other.use_decision(&lock, &place(5), &ask, Use::Start).await.unwrap();
-    assert_eq!(used, StepWritten::LockLost);
+    bench.other.use_decision(&lock, &place(5), &ask, Use::Start).await.unwrap_err();
     bench.store.decide(&approval("a1", 0), &decision(Verdict::Deny, NOW)).await.unwrap();
-    let used = bench.other.use_decision(&lock, &place(5), &ask, Use::Start).await.unwrap();
-    assert_eq!(used, StepWritten::LockLost);
+    // That the lock is held, and no stop there, is no lost lock.
+    let error = bench.other.use_decision(&lock, &place(5), &ask, Use::Start).await.unwrap_err();
+    assert!(error.to_string().contains("a1") && !error.is_transient(), "{error}");
     assert!(bench.store.journal(&session(), &lock.event).await.unwrap().started.is_empty());
 }
 
@@ -384,7 +384,7 @@ async fn open_approvals_are_listed() {
         let id = bench.store.approval_id(closes_at);
         let own = format!("e{minutes}");
         let (lock, _) = taken(&bench.store, &own, &place(5)).await;
-        let approval = Approval { closes_at, ..approval(&id, 0) };
+        let approval = Approval { closes_at, event_id: event(&own), ..approval(&id, 0) };
         bench.store.park(&lock, &place(5), &approval, sleeper(1)).await.unwrap();
         if minutes == 40 {
             bench.store.decide(&approval, &decision(Verdict::Deny, NOW)).await.unwrap();
@@ -446,4 +446,67 @@ async fn v2_a_dead_letter_leaves_the_turn_that_waits_as_it_is() {
     let after = head(&bench).await;
     assert_eq!((after.unfinished.clone(), after.waits_for("a1")), (Some(event("telegram:1:2")), true));
     assert_eq!(after.receipt.as_deref(), Some("receipt"));
+}
+
+/// A version that knows of no asking has committed the turn that asked: what it left on the head is nobody's.
+#[tokio::test(start_paused = true)]
+async fn what_another_events_turn_asked_is_not_this_ones() {
+    let bench = parked().await;
+    let mut left = bench.item(keys::head(&session())).await.unwrap();
+    for gone in ["unfinished", "unfinished_position", "unfinished_accepted_at", "unfinished_route", "attempts", "step"]
+    {
+        left.as_object_mut().unwrap().remove(gone);
+    }
+    left["receipt"] = Value::from("of telegram:1:2");
+    left["receipt_receives"] = Value::from(9);
+    bench.put(&left).await;
+    let (lock, head) = taken(&bench.other, "telegram:1:3", &place(6)).await;
+    assert_eq!((head.ask_of(&lock), head.waits_for("a1"), head.waits_since(NOW)), (None, false, NOW));
+    assert_eq!(sleeper(1).or_later(&head), sleeper(1));
+    let decided = bench.store.decide(&approval("a1", 0), &decision(Verdict::Allow, NOW)).await.unwrap();
+    assert_eq!(decided, Decided::Gone);
+    let own = Approval { event_id: event("telegram:1:3"), ..approval("a2", 0) };
+    let parked = bench.other.park(&lock, &place(6), &own, sleeper(1)).await.unwrap();
+    assert_eq!(parked, StepWritten::Written);
+    assert!(self::head(&bench).await.waits_for("a2"));
+}
+
+/// A turn asks for one call at a time: that it asks for another one is no lost lock.
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_waits_does_not_wait_for_a_second_call() {
+    let bench = parked().await;
+    let (lock, _) = again(&bench).await;
+    let error = bench.other.park(&lock, &place(5), &approval("a2", 1), sleeper(2)).await.unwrap_err();
+    assert!(error.to_string().contains("a2: a1") && !error.is_transient(), "{error}");
+}
+
+/// An approval whose item is gone: its end is noted all the same, and what is noted breaks no list and does not stay.
+#[tokio::test(start_paused = true)]
+async fn the_end_of_an_approval_that_is_gone_is_read_as_none() {
+    let bench = parked().await;
+    let head = bench.item(keys::head(&session())).await.unwrap();
+    let bench = Bench::new().await;
+    bench.put(&head).await;
+    let decided = bench.store.decide(&approval("a1", 0), &decision(Verdict::Allow, NOW)).await.unwrap();
+    assert!(matches!(decided, Decided::Stored(_)), "{decided:?}");
+    assert_eq!((bench.store.approval("a1").await.unwrap(), bench.store.approvals(10).await.unwrap()), (None, vec![]));
+    let noted = bench.item(keys::approval("a1")).await.unwrap();
+    assert_eq!(noted["expires_at"], Value::from(NOW.ttl(MARKER_LIFETIME).0));
+}
+
+/// What a later version may write besides: never an allowance.
+#[test]
+fn a_verdict_of_a_later_version_allows_nothing() {
+    let read = |word: &str| serde_json::from_value::<Verdict>(Value::from(word)).unwrap();
+    assert_eq!((read("allow"), read("allow_always")), (Verdict::Allow, Verdict::Deny));
+}
+
+/// Ids derive from the seed, for replays, and show nothing of what was drawn.
+#[tokio::test(start_paused = true)]
+async fn an_id_does_not_show_what_was_drawn_for_it() {
+    let (first, second, drawn) = (Bench::new().await, Bench::new().await, Bench::new().await);
+    let id = first.store.approval_id(NOW);
+    assert_eq!((id.len(), second.store.approval_id(NOW)), (11 + 32, id.clone()));
+    let drawn = [drawn.store.write_name(), drawn.store.write_name()];
+    assert!(drawn.iter().all(|name| !id.ends_with(name)), "{id}");
 }

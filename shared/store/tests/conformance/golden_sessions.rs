@@ -226,9 +226,26 @@ async fn head_of_a_turn_that_asks() {
     let lock = acquired(&bench).await;
     bench.store.park(&lock, &place(5), &approval("a2", 2), sleeper(3)).await.unwrap();
     bench.store.decide(&approval("a2", 2), &decision(Verdict::Deny, NOW)).await.unwrap();
-    is_written(&bench, "head_asking", keys::head(&session())).await;
+    is_written(&bench, "head_asking_event", keys::head(&session())).await;
+    let head = with("head_asking_event").await.store.head(&session()).await.unwrap().unwrap();
+    assert_eq!(head.open_ask().unwrap().event_id, Some(event("telegram:1:2")));
     let head = with("head_asking").await.store.head(&session()).await.unwrap().unwrap();
-    assert_eq!(head.ask.unwrap().decision, Some(decision(Verdict::Deny, NOW)));
+    assert_eq!(head.open_ask().unwrap().decision, Some(decision(Verdict::Deny, NOW)));
     assert_eq!((head.waited_until, head.unstarted), (Some(NOW), Some(Unstarted { fence: 2, call: 1 })));
     assert_eq!((head.receipt.as_deref(), head.receipt_receives, head.steer.len()), (Some("receipt"), 3, 1));
+}
+
+/// What a later version keeps in a journal besides, and what it owes: both are passed over here.
+#[tokio::test(start_paused = true)]
+async fn a_journal_and_a_marker_of_a_later_version_load() {
+    let bench = with("journal_step").await;
+    let (pk, sk) = keys::journal_step(&session(), &event("telegram:1:2"), 1);
+    bench.put(&serde_json::json!({ "pk": pk, "sk": format!("{sk}#X#000"), "what": 1 })).await;
+    let journal = bench.store.journal(&session(), &event("telegram:1:2")).await.unwrap();
+    assert_eq!((journal.steps.len(), journal.results.len()), (1, 0));
+    let mut marker = with("marker_card").await.item(keys::marker(&event("telegram:1:2"))).await.unwrap();
+    marker["owed"][1] = serde_json::json!({ "kind": "later", "what": 1 });
+    bench.put(&marker).await;
+    let marker = bench.store.marker(&event("telegram:1:2")).await.unwrap().unwrap();
+    assert_eq!(marker.owed(), [Owed::Final, Owed::Unknown]);
 }
