@@ -11,6 +11,7 @@ use crate::approvals::ApprovalState;
 use crate::error::StoreError;
 use crate::item::{from_item, ms, n, s};
 use crate::request::{Reason, Transaction};
+use crate::write::reason;
 use crate::{Store, keys, markers};
 
 /// What else changes on the head when a turn is committed.
@@ -61,6 +62,7 @@ impl Store {
         let sealed = self.seal_turn(draft, lock.fence).await?;
         let mut actions = vec![update(self.commit_head(draft, lock, position, change)?)];
         actions.push(put(markers::put_marker(self, &draft.marker())?));
+        let turn = sealed.is_some().then_some(actions.len());
         if let Some(turn) = sealed {
             actions.push(put(self.put_new(turn)?));
         }
@@ -74,7 +76,7 @@ impl Store {
         let token = commit_token(draft, lock);
         match self.transact(actions, &token).await? {
             Transaction::Done => Ok(Written::Committed),
-            Transaction::Cancelled(reasons) => refusal(draft, lock, position, (reasons, first_merged)),
+            Transaction::Cancelled(reasons) => refusal(draft, lock, position, (reasons, turn, first_merged)),
         }
     }
 
@@ -145,15 +147,15 @@ fn commit_token(draft: &Draft, lock: &Lock) -> String {
     format!("commit {} {} {} {:?} {merged}", draft.event_id, lock.owner, lock.fence, draft.outcome)
 }
 
-/// Reads why a commit was refused: the marker's old image first (it may be ours), then the head's.
+/// Reads why a commit was refused: the marker's old image first (it may be ours), then the head's. `turn` and
+/// `first_merged` are the places of their reasons.
 fn refusal(
     draft: &Draft,
     lock: &Lock,
     position: Option<&Position>,
-    (mut reasons, first_merged): (Vec<Reason>, usize),
+    (mut reasons, turn, first_merged): (Vec<Reason>, Option<usize>, usize),
 ) -> Result<Written<CommitRefused>, StoreError> {
-    let mut reason = |index: usize| reasons.get_mut(index).map(std::mem::take).unwrap_or_default();
-    let (head, marker, turn) = (reason(0), reason(1), reason(2));
+    let (head, marker) = (reason(&mut reasons, 0), reason(&mut reasons, 1));
     if marker.condition_failed
         && let Some(item) = marker.item
     {
@@ -178,6 +180,10 @@ fn refusal(
     if let Some((_, event)) = merged.into_iter().find(|(reason, _)| reason.condition_failed) {
         return Ok(Written::Refused(CommitRefused::MergedBefore(event.clone())));
     }
-    let what = if turn.condition_failed { "a turn stands where the next one belongs" } else { "no reason was given" };
+    let what = if turn.is_some_and(|turn| reason(&mut reasons, turn).condition_failed) {
+        "a turn stands where the next one belongs"
+    } else {
+        "no reason was given"
+    };
     Err(StoreError::corrupt("turn", &lock.session, what))
 }

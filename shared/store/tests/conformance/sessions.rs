@@ -336,3 +336,18 @@ async fn a_lease_that_is_ended_at_start_is_no_attempt() {
         assert!(!bench.other.end_lease(&session()).await.unwrap());
     }
 }
+
+/// Without messages there is no turn's item between the event's marker and those of the texts.
+#[tokio::test(start_paused = true)]
+async fn a_text_that_was_answered_is_named_whether_the_turn_has_messages_or_not() {
+    let bench = Bench::new().await;
+    let (lock, _) = crate::approvals::taken(&bench.store, "telegram:1:2", &place(5)).await;
+    let answered = Draft { event_id: event("telegram:1:3"), ..draft(&lock, 0) };
+    bench.store.put_marker(&answered).await.unwrap();
+    for messages in [Vec::new(), draft(&lock, 0).messages] {
+        let draft = Draft { merged: vec![event("telegram:1:3")], messages, ..draft(&lock, 0) };
+        let refused = bench.store.commit(&draft, &lock, None, &HeadChange::default()).await.unwrap();
+        let Written::Refused(CommitRefused::MergedBefore(before)) = refused else { panic!("{refused:?}") };
+        assert_eq!(before, event("telegram:1:3"));
+    }
+}
