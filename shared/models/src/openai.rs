@@ -1,8 +1,10 @@
 //! Any OpenAI-compatible endpoint, streamed: OpenAI itself, a router, a server on the same machine.
 //!
-//! One request is one `POST {base_url}/chat/completions`; nothing is repeated here, that is the caller's policy. Bodies
-//! and keys are never logged and stand in no error. Everything read is bounded: a line, the whole answer, the silence
-//! between two chunks.
+//! One request is one `POST {base_url}/chat/completions`; to try again is the caller's policy. Bodies and keys are never
+//! logged and stand in no error. Everything read is bounded: a line, the whole answer, the silence between two chunks.
+//!
+//! One thing is sent again at once: a request that was refused for the reasoning that its messages carry, or do not. Most
+//! servers do not read it, some want it back with every call (DeepSeek), and some refuse a field that they do not know.
 
 mod body;
 mod chunk;
@@ -10,6 +12,7 @@ mod sse;
 mod status;
 
 use std::fmt;
+use std::sync::OnceLock;
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
@@ -54,6 +57,20 @@ pub struct OpenAi {
     url: String,
     /// Under which name the token limit is sent.
     limit_field: &'static str,
+    /// What the endpoint turned out to want, for as long as the process lives.
+    carried: OnceLock<Carried>,
+}
+
+/// Which of the model's messages carry its reasoning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Carried {
+    /// Those of the turn at hand that have any.
+    #[default]
+    AtHand,
+    /// All; what has none carries an empty text.
+    Everywhere,
+    /// None.
+    Nowhere,
 }
 
 impl fmt::Debug for OpenAi {
@@ -78,15 +95,23 @@ impl OpenAi {
             .build()
             .map_err(|error| ModelError::Unavailable(error.into()))?;
         let limit_field = if parsed.host_str() == Some(OPENAI_HOST) { "max_completion_tokens" } else { "max_tokens" };
-        Ok(Self { client, settings, url, limit_field })
+        Ok(Self { client, settings, url, limit_field, carried: OnceLock::new() })
     }
 
-    fn body(&self, request: &ModelRequest) -> Value {
+    fn body(&self, request: &ModelRequest, carried: Carried) -> Value {
         let mut body = wire::openai(&self.settings.model, request);
         if let Some(fields) = body.as_object_mut()
             && let Some(limit) = fields.remove("max_tokens")
         {
             fields.insert(self.limit_field.to_owned(), limit);
+        }
+        let messages = body["messages"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut);
+        for message in messages.filter(|message| message["role"] == "assistant") {
+            match carried {
+                Carried::AtHand => {}
+                Carried::Everywhere => _ = message.entry(wire::REASONING).or_insert_with(|| "".into()),
+                Carried::Nowhere => _ = message.remove(wire::REASONING),
+            }
         }
         body
     }
@@ -118,10 +143,23 @@ impl Model for OpenAi {
 
     async fn stream(&self, request: &ModelRequest) -> Result<ModelStream, ModelError> {
         let prepared = request.prepared(self.name(), self.capabilities(), self.settings.max_tokens);
-        let response = self.send(&self.body(prepared.request())).await?;
         let idle = self.settings.timeouts.idle;
+        let body = self.body(prepared.request(), self.carried.get().copied().unwrap_or_default());
+        let mut response = self.send(&body).await?;
         if !response.status().is_success() {
-            return Err(status::failure(response, idle).await);
+            let refused = status::failure(response, idle).await;
+            let Some(carried) = refused.carried else { return Err(refused.error) };
+            let other = self.body(prepared.request(), carried);
+            if other == body {
+                return Err(refused.error);
+            }
+            response = self.send(&other).await?;
+            if !response.status().is_success() {
+                return Err(status::failure(response, idle).await.error);
+            }
+            // A call beside this one may have learned it before.
+            _ = self.carried.set(carried);
+            tracing::warn!(model = self.name(), ?carried, "the endpoint wants the model's reasoning otherwise");
         }
         let is_stream = response
             .headers()

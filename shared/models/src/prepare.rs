@@ -64,7 +64,7 @@ impl ModelRequest {
         if text::is_blank(&request.system) {
             request.system.clear();
         }
-        without_foreign_reasoning(&mut request.messages, model);
+        without_useless_reasoning(&mut request.messages, model);
         if !capabilities.images {
             for_each_block(&mut request.messages, &mut image_as_text);
         }
@@ -180,14 +180,24 @@ fn within_brackets(c: char) -> char {
     }
 }
 
-/// Reasoning is signed by the model that made it: another refuses it. What names no maker is taken for this model's.
-fn without_foreign_reasoning(messages: &mut [Message], model: &str) {
-    for message in messages {
+/// Reasoning is signed by the model that made it: another refuses it. What names no maker is taken for this model's. What
+/// nobody signed is of use as long as its turn lasts.
+fn without_useless_reasoning(messages: &mut [Message], model: &str) {
+    let at_hand = messages.iter().rposition(begins_turn).unwrap_or(0);
+    for (index, message) in messages.iter_mut().enumerate() {
         message.content.retain(|block| match block {
-            Block::Reasoning(reasoning) => reasoning.model.as_deref().is_none_or(|maker| maker == model),
+            Block::Reasoning(reasoning) => {
+                let is_its_own = reasoning.model.as_deref().is_none_or(|maker| maker == model);
+                is_its_own && (reasoning.is_sealed() || index > at_hand)
+            }
             _ => true,
         });
     }
+}
+
+/// Whether a person speaks, and not beside results: that is in the middle of a turn.
+fn begins_turn(message: &Message) -> bool {
+    message.role == Role::User && !message.content.iter().any(|block| matches!(block, Block::ToolResult { .. }))
 }
 
 fn image_as_text(block: &mut Block) {

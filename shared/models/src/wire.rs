@@ -11,6 +11,7 @@ use turnlock_domain::message::Media;
 use crate::request::ModelRequest;
 
 pub use bedrock::bedrock;
+pub(crate) use openai::REASONING;
 pub use openai::openai;
 
 /// A rendering of requests.

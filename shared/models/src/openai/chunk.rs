@@ -3,7 +3,7 @@
 //! beside the content or both, a `message` where a `delta` belongs, an error where a chunk belongs, words of their own for
 //! how an answer ended.
 //!
-//! Reasoning is told apart and kept, and never sent back: servers that write it refuse it, or do not read it.
+//! Reasoning is told apart and kept.
 
 use serde::Deserialize;
 use serde_json::Value;

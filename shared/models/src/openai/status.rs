@@ -8,7 +8,9 @@ use reqwest::header::{HeaderMap, RETRY_AFTER};
 use serde_json::Value;
 use tokio::time::timeout;
 
+use super::Carried;
 use crate::error::ModelError;
+use crate::wire;
 
 /// As much of a refusal's body as is read.
 const BODY_MAX: usize = 64 * 1024;
@@ -18,14 +20,33 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
 /// What to do where access is refused.
 const ACCESS: &str = "check the API key, and whether its account may use this model";
 
-/// The error that a response of a status other than success stands for.
-pub(super) async fn failure(response: Response, idle: Duration) -> ModelError {
+/// A request that was refused.
+pub(super) struct Refused {
+    pub(super) error: ModelError,
+    /// How reasoning is to be sent for the request to be answered, if that is what it was refused for.
+    pub(super) carried: Option<Carried>,
+}
+
+/// What a response of a status other than success stands for.
+pub(super) async fn failure(response: Response, idle: Duration) -> Refused {
     let status = response.status().as_u16();
     let retry_after = retry_after(response.headers());
     // The status decides; a body that does not come changes nothing.
     let body = timeout(idle.min(Duration::from_secs(10)), read(response)).await.unwrap_or_default();
     let refusal = serde_json::from_slice(&body).map(|body: Value| Refusal::of_body(&body)).unwrap_or_default();
-    of_status(status, retry_after, &refusal)
+    let carried = if matches!(status, 400 | 422) { carried(&body) } else { None };
+    Refused { error: of_status(status, retry_after, &refusal), carried }
+}
+
+/// What a refusal says about reasoning. All of its body is looked through: some servers name the field in lists of theirs.
+fn carried(body: &[u8]) -> Option<Carried> {
+    let body = String::from_utf8_lossy(body).to_lowercase();
+    let wants = ["missing", "must be passed back", "must be provided", "is required"];
+    match body.contains(wire::REASONING) {
+        true if wants.iter().any(|words| body.contains(words)) => Some(Carried::Everywhere),
+        true => Some(Carried::Nowhere),
+        false => None,
+    }
 }
 
 /// What an error object says.

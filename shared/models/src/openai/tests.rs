@@ -16,6 +16,8 @@ use super::*;
 use crate::model::answer;
 use crate::{ModelEvent, Purpose, StopReason, ToolSpec};
 
+mod reasoning;
+
 /// What the server received.
 type Received = Arc<Mutex<Vec<(HeaderMap, Value)>>>;
 
@@ -308,7 +310,8 @@ async fn what_a_cache_held_is_counted_apart() {
     }
 }
 
-/// A call that the answer's limit cut off is never run; reasoning is kept apart, stamped, and not sent back.
+/// A call that the answer's limit cut off is never run; reasoning is kept apart, stamped, and not sent back when its turn
+/// is over.
 #[tokio::test]
 async fn a_cut_call_is_bad_and_reasoning_does_not_return() {
     let call = json!([{"index": 0, "id": "c1", "function": {"name": "get", "arguments": "{}"}}]);
@@ -413,7 +416,7 @@ fn openai_itself_takes_the_limit_under_its_new_name() {
     for (url, field) in
         [("https://api.openai.com/v1", "max_completion_tokens"), ("http://127.0.0.1:11434/v1", "max_tokens")]
     {
-        assert_eq!(OpenAi::new(settings(url)).expect("a client").body(&request)[field], 5, "{url}");
+        assert_eq!(OpenAi::new(settings(url)).expect("a client").body(&request, Carried::AtHand)[field], 5, "{url}");
     }
     assert!(matches!(OpenAi::new(settings("not a url")), Err(ModelError::Invalid { .. })));
 }

@@ -162,6 +162,36 @@ fn room_is_kept_for_the_answer() {
     }
 }
 
+/// Reasoning that nobody signed is of no use when its turn is over, and takes no room then.
+#[test]
+fn unsigned_reasoning_lasts_as_long_as_its_turn() {
+    let thought = |text: &str| Block::Reasoning(Reasoning { text: text.into(), ..Reasoning::default() });
+    let called = |id: &str, text: &str| {
+        let mut message = tool_use(id, "recall");
+        message.content.insert(0, thought(text));
+        message
+    };
+    let mut steered = result("t2", vec![Block::text("ok")]);
+    steered.content.push(Block::text("and hurry"));
+    let mut request = request(vec![
+        Message::user("one"),
+        called("t1", "over"),
+        result("t1", vec![Block::text("ok")]),
+        Message::new(Role::Assistant, vec![thought("over"), Block::text("done")]),
+        Message::user("two"),
+        called("t2", "lasts"),
+        steered,
+        called("t3", "lasts"),
+        result("t3", vec![Block::text("ok")]),
+    ]);
+    request.tools = vec![tool("recall")];
+    let sent = request.prepared("m", &ALL, None);
+    let blocks = sent.request().messages.iter().flat_map(|message| &message.content);
+    let thoughts: Vec<&Block> = blocks.filter(|block| matches!(block, Block::Reasoning(_))).collect();
+    assert_eq!(thoughts, [&thought("lasts"), &thought("lasts")]);
+    assert_eq!(sent.problems(), Vec::<String>::new());
+}
+
 /// Case br-blank-text: where nothing of the last message can be seen, a visible text says so.
 #[test]
 fn br_blank_text() {

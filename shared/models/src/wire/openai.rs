@@ -1,5 +1,6 @@
-//! OpenAI chat completions. Reasoning has no place on this wire: it is left out. Of documents the wire has PDF; one that is
-//! text is sent as text, between lines that say so.
+//! OpenAI chat completions. Reasoning has no place on this wire but the field that servers write it to,
+//! `reasoning_content`: what there is of the turn at hand goes back in it. Of documents the wire has PDF; one that is text
+//! is sent as text, between lines that say so.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,6 +11,9 @@ use turnlock_domain::text::{clean, is_blank};
 use super::inline_data;
 use crate::prepare::{placeholder, plain_text};
 use crate::request::ModelRequest;
+
+/// The field of the model's messages that holds its reasoning (DeepSeek API, "Thinking mode").
+pub(crate) const REASONING: &str = "reasoning_content";
 
 /// `request` as the body of `POST /chat/completions`, streamed.
 #[must_use]
@@ -106,12 +110,21 @@ fn assistant(message: &Message) -> Option<Value> {
             _ => None,
         })
         .collect();
-    match (text.is_empty(), calls.is_empty()) {
-        (true, true) => None,
-        (false, true) => Some(json!({ "role": "assistant", "content": text })),
-        (true, false) => Some(json!({ "role": "assistant", "content": null, "tool_calls": calls })),
-        (false, false) => Some(json!({ "role": "assistant", "content": text, "tool_calls": calls })),
+    let mut sent = match (text.is_empty(), calls.is_empty()) {
+        (true, true) => return None,
+        (false, true) => json!({ "role": "assistant", "content": text }),
+        (true, false) => json!({ "role": "assistant", "content": null, "tool_calls": calls }),
+        (false, false) => json!({ "role": "assistant", "content": text, "tool_calls": calls }),
+    };
+    let thoughts = message.content.iter().filter_map(|block| match block {
+        Block::Reasoning(reasoning) if !reasoning.is_sealed() => Some(reasoning.text.as_str()),
+        _ => None,
+    });
+    let thought: String = thoughts.collect();
+    if !is_blank(&thought) {
+        sent[REASONING] = json!(thought);
     }
+    Some(sent)
 }
 
 #[cfg(test)]
