@@ -5,13 +5,15 @@
 //! Once a frame has shown a word of an answer no other model goes on with it, and no second try: the turn is handed back,
 //! the preview says that it was interrupted, and the turn's next invocation writes over it.
 //!
-//! What a call cost is known from its answer; one that was stopped or broke off says nothing, and is counted as nothing.
+//! What a call cost is known from its answer. Of one that was left or broke off it is estimated, for the day's cap alone: a
+//! stop must be no way around it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until};
 use turnlock_domain::message::Block;
+use turnlock_domain::turn::Usage;
 use turnlock_models::router::worth_waiting_for;
 use turnlock_models::{Answer, Assembler, ModelError, ModelEvent, ModelRequest, Purpose, Route, StopReason, ToolSpec};
 use turnlock_store::StoreError;
@@ -37,6 +39,8 @@ const TOKENS_PER_SECOND: u64 = 40;
 /// As many tokens every model may be told to write. Where no limit is configured a higher one is not set: a model refuses
 /// to be allowed more than it can.
 const ALWAYS_ALLOWED: u32 = 4096;
+/// How many bytes a token of an answer has, rather too few: a letter of most scripts beyond Latin, or less than a short word.
+const BYTES_PER_TOKEN: u64 = 3;
 
 /// What a question came to.
 pub(super) enum Asked {
@@ -46,6 +50,8 @@ pub(super) enum Asked {
     Stopped(Answer),
     /// The day has cost what it may.
     DailyLimit,
+    /// An answer that the time left has cut, and that nobody saw: the next invocation has more of it.
+    Later,
     /// The lock is somebody else's.
     LockLost,
 }
@@ -62,6 +68,8 @@ enum Followed {
     Answer(Answer),
     /// A stop left it; what it had said.
     Stopped(Answer),
+    /// It was left: it had been silent for too long, or the invocation ends.
+    Late,
     LockLost,
 }
 
@@ -79,6 +87,16 @@ impl Inference<'_> {
             return Ok(Asked::DailyLimit);
         }
         let mut request = self.request(progress);
+        let asked = self.ask_models(progress, &mut request).await;
+        progress.request = Some(request);
+        asked
+    }
+
+    async fn ask_models(
+        &mut self,
+        progress: &mut Progress,
+        request: &mut ModelRequest,
+    ) -> Result<Asked, InferenceError> {
         let models = Arc::clone(self.models);
         let candidates = models.candidates(Instant::now());
         let mut failure = None;
@@ -86,7 +104,7 @@ impl Inference<'_> {
             if failure.is_some() && self.time_left() < MODEL_MARGIN {
                 break;
             }
-            let error = match self.ask_route(progress, &mut request, route).await? {
+            let error = match self.ask_route(progress, request, route).await? {
                 Tried::Asked(asked) => return Ok(asked),
                 Tried::Failed(error) => error,
             };
@@ -100,10 +118,18 @@ impl Inference<'_> {
         Err(failure.unwrap_or(ModelError::Timeout).into())
     }
 
-    fn request(&self, progress: &Progress) -> ModelRequest {
+    /// The next question: the last one with what was said since, so that history and files are copied once an invocation.
+    fn request(&self, progress: &mut Progress) -> ModelRequest {
+        let mut request = progress.request.take().unwrap_or_else(|| self.first_request());
+        // The steps anew: what somebody says meanwhile is added to the last of them.
+        request.messages.truncate(self.context.history.len() + 1);
+        request.messages.extend(progress.said.steps.iter().cloned());
+        request
+    }
+
+    fn first_request(&self) -> ModelRequest {
         let mut messages = self.context.history.clone();
         messages.push(self.context.user.clone());
-        messages.extend(progress.said.steps.iter().cloned());
         let mut request = ModelRequest::new(Purpose::Turn, self.lock.session.clone(), messages);
         request.system.clone_from(&self.context.system);
         // A model that calls none is sent none.
@@ -129,12 +155,17 @@ impl Inference<'_> {
         request.tighter = false;
         let mut tries = 0;
         loop {
+            let had_whole_time = !progress.stepped && !std::mem::replace(&mut progress.has_called, true);
             let error = match self.call(progress, request, route).await? {
                 Ok(asked) => return Ok(Tried::Asked(asked)),
                 Err(error) => error,
             };
+            // A model is not slow because there was little time for it. One that had all of an invocation is.
+            let is_to_blame = had_whole_time || !matches!(error, ModelError::Timeout) || self.time_left() > END_MARGIN;
             if self.frames.withdraw() {
-                self.models.failed(route, &error, Instant::now());
+                if is_to_blame {
+                    self.models.failed(route, &error, Instant::now());
+                }
                 if error.is_retryable() {
                     self.frames.interrupted().await;
                 }
@@ -147,7 +178,9 @@ impl Inference<'_> {
             tries += 1;
             let wait = error.retry_after().unwrap_or_else(|| backoff(tries));
             if !(tries < TRIES && helps_again(&error) && self.has_time_to_wait(wait)) {
-                self.models.failed(route, &error, Instant::now());
+                if is_to_blame {
+                    self.models.failed(route, &error, Instant::now());
+                }
                 if !error.is_retryable() {
                     tracing::error!(event_id = %self.lock.event, session = %self.lock.session, cause = chain(&error),
                         model = route.model.name(), "the model {} refuses the request", route.model.name());
@@ -172,33 +205,41 @@ impl Inference<'_> {
         let began = Instant::now();
         let left = self.time_left().saturating_sub(END_MARGIN);
         request.max_tokens = token_limit(left, route.max_tokens);
-        let followed = match timeout(left, self.follow(request, route)).await {
-            Ok(followed) => followed?,
-            Err(_) => Err(ModelError::Timeout),
-        };
+        let mut heard = 0;
+        let followed = self.follow(request, route, (began + left, &mut heard)).await;
         let usage = match &followed {
-            Ok(Followed::Answer(answer)) => answer.usage,
-            Ok(Followed::Stopped(_) | Followed::LockLost) | Err(_) => turnlock_domain::turn::Usage::default(),
+            Ok(Ok(Followed::Answer(answer))) => answer.usage,
+            // A refusal is free.
+            Ok(Err(_)) if heard == 0 => Usage::default(),
+            Ok(_) | Err(_) => estimate(request, route, heard),
         };
         let call = route.call(usage);
-        let asked = match followed {
+        self.spent = self.spent.saturating_add(call.usage.cost);
+        let asked = match followed? {
             Ok(Followed::Answer(answer)) => {
-                self.spent = self.spent.saturating_add(call.usage.cost);
                 progress.said.calls.push(call.clone());
                 progress.unstored.push(call.clone());
-                self.whole(answer).map(Asked::Answer)
+                let is_cut_by_us = answer.stop == StopReason::MaxTokens && request.max_tokens.is_some();
+                // Without a step the next invocation would have no more time than this one had.
+                if is_cut_by_us && progress.stepped && !self.frames.withdraw() {
+                    Ok(Asked::Later)
+                } else {
+                    self.whole(answer).map(Asked::Answer)
+                }
             }
             Ok(Followed::Stopped(answer)) => Ok(Asked::Stopped(answer)),
+            Ok(Followed::Late) => Err(ModelError::Timeout),
             Ok(Followed::LockLost) => Ok(Asked::LockLost),
             Err(error) => Err(error),
         };
         let outcome = match &asked {
             Ok(Asked::Answer(_)) => "answered",
+            Ok(Asked::Later) => "cut",
             Ok(Asked::Stopped(_) | Asked::DailyLimit) => "stopped",
             Ok(Asked::LockLost) => "lock_lost",
             Err(error) => error.kind(),
         };
-        if let Ok(Asked::Answer(_)) = asked {
+        if let Ok(Asked::Answer(_) | Asked::Later) = asked {
             self.models.answered(route);
         }
         let (event_id, session) = (&self.lock.event, &self.lock.session);
@@ -222,13 +263,20 @@ impl Inference<'_> {
         }
     }
 
-    async fn follow(&self, request: &ModelRequest, route: &Route) -> Result<Result<Followed, ModelError>, StoreError> {
+    /// Follows one stream until its end, or until this time; counts the bytes that it has said.
+    async fn follow(
+        &self,
+        request: &ModelRequest,
+        route: &Route,
+        (until, heard): (Instant, &mut u64),
+    ) -> Result<Result<Followed, ModelError>, StoreError> {
         self.frames.begin(route.model.capabilities().starts_in_reasoning);
         let mut assembler = Assembler::new(route.model.name());
         let mut opening = Box::pin(route.model.stream(request));
         let mut stream = None;
         let mut flags = Box::pin(sleep(FLAGS));
         let mut silence = Box::pin(sleep(SILENCE));
+        let mut end = Box::pin(sleep_until(until));
         loop {
             let next = async {
                 match &mut stream {
@@ -245,7 +293,8 @@ impl Inference<'_> {
                         Flags::LockLost => return Ok(Ok(Followed::LockLost)),
                     }
                 }
-                () = &mut silence => return Ok(Err(ModelError::Timeout)),
+                () = &mut silence => return Ok(Ok(Followed::Late)),
+                () = &mut end => return Ok(Ok(Followed::Late)),
                 next = next => match next {
                     Next::Opened(Ok(opened)) => stream = Some(opened),
                     Next::Event(None) => return Ok(assembler.finish().map(Followed::Answer)),
@@ -253,6 +302,7 @@ impl Inference<'_> {
                         if let ModelEvent::Text(text) = &event {
                             self.frames.show(text);
                         }
+                        *heard += length(&event);
                         assembler.push(event);
                         silence.as_mut().reset(Instant::now() + SILENCE);
                     }
@@ -302,10 +352,32 @@ fn token_limit(left: Duration, configured: Option<u32>) -> Option<u32> {
     (fitting < configured.unwrap_or(ALWAYS_ALLOWED)).then_some(fitting.max(1))
 }
 
+/// What a call used that said nothing of it: the whole question, as much of it as the model takes, and what was heard.
+fn estimate(request: &ModelRequest, route: &Route, heard: u64) -> Usage {
+    let most = route.model.capabilities().context_tokens.map_or(u64::MAX, u64::from);
+    Usage {
+        input_tokens: request.tokens().min(most),
+        output_tokens: heard.div_ceil(BYTES_PER_TOKEN),
+        ..Usage::default()
+    }
+}
+
+/// The bytes that an event adds to an answer.
+fn length(event: &ModelEvent) -> u64 {
+    let text = match event {
+        ModelEvent::Text(text) | ModelEvent::Reasoning(text) => text,
+        ModelEvent::Signature(data) | ModelEvent::Redacted(data) => data,
+        ModelEvent::ToolStart { name, .. } => name,
+        ModelEvent::ToolInput { json, .. } => json,
+        ModelEvent::Stop { .. } => return 0,
+    };
+    u64::try_from(text.len()).unwrap_or(u64::MAX)
+}
+
 /// What a stopped stream had said: calls that were not complete are no calls.
 pub(super) fn partial(text: &str) -> Answer {
     let content = if text.trim().is_empty() { Vec::new() } else { vec![Block::text(text)] };
-    Answer { content, bad_calls: Vec::new(), stop: StopReason::EndTurn, usage: turnlock_domain::turn::Usage::default() }
+    Answer { content, bad_calls: Vec::new(), stop: StopReason::EndTurn, usage: Usage::default() }
 }
 
 #[cfg(test)]

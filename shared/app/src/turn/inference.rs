@@ -12,7 +12,7 @@ use turnlock_domain::envelope::Envelope;
 use turnlock_domain::message::{Block, Message, Role};
 use turnlock_domain::thinking;
 use turnlock_domain::turn::{Failure, ModelCall};
-use turnlock_models::{Answer, ModelError, Router, StopReason};
+use turnlock_models::{Answer, ModelError, ModelRequest, Router, StopReason};
 use turnlock_store::approvals::{Approval, Ask};
 use turnlock_store::journal::{MAX_STEPS, Step, StepWritten};
 use turnlock_store::sessions::{Head, Lock};
@@ -101,6 +101,10 @@ pub(super) struct Progress {
     /// The calls of models since the last step.
     pub(super) unstored: Vec<ModelCall>,
     asked_again: bool,
+    /// Whether this invocation called a model.
+    pub(super) has_called: bool,
+    /// The last question, which the next one begins with.
+    pub(super) request: Option<ModelRequest>,
 }
 
 impl Inference<'_> {
@@ -151,6 +155,7 @@ impl Inference<'_> {
                     let said = std::mem::take(&mut progress.said);
                     return Ok(End::Ended(said, Ending::Failed(Failure::DailyLimit)));
                 }
+                Asked::Later => return Ok(self.later(progress)),
                 Asked::LockLost => return Ok(End::LockLost),
             };
             if let Some(end) = self.take_answer(progress, answer).await? {

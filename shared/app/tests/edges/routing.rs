@@ -429,3 +429,73 @@ async fn a_turn_that_fails_is_paid_for() {
     assert_eq!(pair.talk.outcome("e1").await, Some(Outcome::Failed { reason: Failure::NoAnswer }));
     assert_eq!(pair.talk.kit.store.spent_today().await.unwrap(), 300);
 }
+
+/// A model whose stream our own deadline ends had little time, and goes on being preferred; unless it had all of an
+/// invocation and was not done.
+#[tokio::test(start_paused = true)]
+async fn a_model_that_had_little_time_does_not_rest() {
+    // Nobody sees what it thinks, and it is never silent for long.
+    let long = json!({ "chunks": ["<think>", { "wait": 80 }, "hm", { "wait": 80 }, "hm", { "wait": 80 }, "hm", { "wait": 80 }] });
+    for (looks, time, preferred) in [(true, 200, "first"), (false, 200, "second")] {
+        let pair = Pair::new().await;
+        if looks {
+            script(&pair.first, json!({ "tools": [{ "name": "look", "input": { "n": 1, "seconds": 100 } }] }));
+        }
+        script(&pair.first, long.clone());
+        assert!(matches!(pair.talk.take_within(time * SECOND).await, Some(Handled::GivenBack(_))));
+        let candidates = pair.talk.agent.models.candidates(Instant::now());
+        assert_eq!((candidates[0].model.name(), pair.asked().1), (preferred, 0), "looks: {looks}");
+    }
+}
+
+/// What a stop leaves, or what breaks off, has been paid for; what was refused has not.
+#[tokio::test(start_paused = true)]
+async fn what_comes_to_no_answer_counts_towards_the_day() {
+    let long = json!({ "chunks": ["word ".repeat(300), { "wait": 60 }] });
+    let broken = json!({ "chunks": ["<think>", "word ".repeat(300)], "error": "mid_stream" });
+    let refused = json!({ "error": "overloaded" });
+    let mut costs = Vec::new();
+    for line in [long, broken, refused] {
+        let mut pair = Pair::new().await;
+        pair.talk.agent.models = Arc::new(dear(&pair.first, &pair.second));
+        pair.talk.set(|settings| settings.limits.daily_cost = Some(1_000_000));
+        script(&pair.first, line);
+        script(&pair.first, json!({ "chunks": ["Hello."] }));
+        let stop = async {
+            sleep(5 * SECOND).await;
+            pair.talk.stop(2).await;
+        };
+        let (handled, ()) = tokio::join!(pair.talk.take(), stop);
+        assert_eq!(handled, Some(Handled::Done));
+        costs.push(pair.talk.kit.store.spent_today().await.unwrap());
+        let turn = pair.talk.history().await.remove(0);
+        assert_eq!(turn.usage, Usage::default(), "the turn says what its models said");
+    }
+    // 500 tokens at 15 a million, and the question at 3.
+    assert!((7_500..9_500).contains(&costs[0]) && (7_500..9_500).contains(&costs[1]), "{costs:?}");
+    assert_eq!(costs[2], 0);
+}
+
+/// An answer that is cut because little time was left is asked for again in an invocation that has all of it; not if
+/// somebody has seen it, and not if this invocation had all of it.
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_only_little_time_has_cut_is_asked_for_again() {
+    let cut = |chunks: Value| json!({ "chunks": chunks, "stop": "max_tokens" });
+    let look = json!({ "tools": [{ "name": "look", "input": { "n": 1, "seconds": 100 } }] });
+    let pair = Pair::new().await;
+    script(&pair.first, look.clone());
+    script(&pair.first, cut(json!(["A long"])));
+    script(&pair.first, json!({ "chunks": ["A long answer."] }));
+    assert_eq!(pair.talk.take_within(200 * SECOND).await, Some(Handled::GivenBack(Duration::ZERO)));
+    assert_eq!((pair.talk.history().await.len(), pair.talk.settle().await), (0, 1));
+    assert_eq!(pair.reply(0).await, replied("A long answer.", &["first", "first"]));
+    assert_eq!(pair.talk.ran.calls(), ["look 1"]);
+    for (lines, time) in [(vec![look, cut(json!(["A long", { "wait": 3 }]))], 200), (vec![cut(json!(["A long"]))], 90)]
+    {
+        let pair = Pair::new().await;
+        lines.into_iter().for_each(|line| script(&pair.first, line));
+        assert_eq!(pair.talk.take_within(time * SECOND).await, Some(Handled::Done));
+        let (said, _) = pair.reply(0).await;
+        assert!(said.starts_with("A long\n\n"), "{said}");
+    }
+}
