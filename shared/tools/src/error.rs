@@ -13,10 +13,14 @@ pub enum ToolError {
     /// Something below could not be reached or was busy. The model is told to try later; the cause is logged.
     #[error("the tool could not reach what it needs")]
     Transient(#[source] Cause),
-    /// The call was under way when the connection to what does it was lost, or what does it broke down: nobody knows whether
-    /// it took effect. The model is told so, unless repeating the call is harmless; the cause is logged.
+    /// The call was under way when the connection to what does it was lost: nobody knows whether it took effect. The model
+    /// is told so, unless repeating the call is harmless; the cause is logged.
     #[error("the tool was cut off")]
     CutOff(#[source] Cause),
+    /// What does the call was reached and broke down over it, as it says itself or its end shows. The model is told the same
+    /// as of [`ToolError::CutOff`]; but that it can be reached is known, and other calls may well be answered.
+    #[error("the tool broke down")]
+    BrokeDown(#[source] Cause),
     /// Something below is broken. The model is told that the tool failed; the cause is logged.
     #[error("the tool failed")]
     Failed(#[source] Cause),

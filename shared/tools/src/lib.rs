@@ -5,8 +5,8 @@
 //! whatever is reached over a protocol) come in by [`Registry::register_handler`].
 //!
 //! [`Registry::run`] always gives the model an answer: an unknown name, an input that does not fit, an error, a timeout
-//! and a panic all become a sentence that it can act on, and every result is cleaned, without
-//! secrets, bounded, and marked as data where it is somebody else's.
+//! and a panic all become a sentence that it can act on, and every result is cleaned, without secrets, bounded, and marked
+//! as data where it is somebody else's.
 //!
 //! Not here: whether a call is allowed (approvals are the turn's), the journal of calls, and their log line. A tool has
 //! no way to speak to the user or to the queues: it answers the model, and that is all.

@@ -162,7 +162,9 @@ impl Registry {
         }
     }
 
-    fn no_such_tool(&self, name: &str) -> String {
+    /// What the model is told of a call of a tool that there is not.
+    #[must_use]
+    pub fn no_such_tool(&self, name: &str) -> String {
         let name = clean(cut(name, NAME_MAX)).into_owned();
         let names: Vec<&str> = self.tools.keys().map(String::as_str).collect();
         if names.is_empty() {
@@ -173,7 +175,7 @@ impl Registry {
 }
 
 impl Ended {
-    /// Whether the tool was reached and ended the call by itself.
+    /// Whether the tool was reached: one input that breaks it is no reason to keep it from everybody's other calls.
     fn is_answer(&self) -> bool {
         !matches!(self, Self::TimedOut | Self::Failed(ToolError::Transient(_) | ToolError::CutOff(_)))
     }
@@ -202,7 +204,7 @@ impl Registered {
                     format!("The tool `{name}` cannot be reached now. Try again later, or go on without it.");
                 ToolRun::sentence(ToolOutcome::Error, sentence)
             }
-            Ended::Failed(error @ ToolError::CutOff(_)) => {
+            Ended::Failed(error @ (ToolError::CutOff(_) | ToolError::BrokeDown(_))) => {
                 tracing::warn!(tool = name, key, error = chain(&error), "the tool `{name}` was cut off");
                 self.cut_off(&format!("The tool `{name}` broke off in the middle of the call."))
             }

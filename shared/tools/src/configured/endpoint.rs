@@ -57,7 +57,7 @@ impl ToolHandler for Endpoint {
         let cause = format!("the endpoint answered {}", status.as_u16()).into();
         match status.as_u16() {
             429 | 503 => Err(ToolError::Transient(cause)),
-            500.. => Err(ToolError::CutOff(cause)),
+            500.. => Err(ToolError::BrokeDown(cause)),
             code => Err(failure(&self.name, &format!("answered {code}"), &String::from_utf8_lossy(&body))),
         }
     }
@@ -74,7 +74,7 @@ fn lost(error: reqwest::Error) -> ToolError {
 /// The start of an answer, and whether there was more.
 async fn read(mut response: Response) -> Result<(Vec<u8>, bool), ToolError> {
     let mut body: Vec<u8> = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(lost)? {
+    while let Some(chunk) = response.chunk().await.map_err(|error| ToolError::BrokeDown(error.without_url().into()))? {
         let room = ANSWER_MAX - body.len();
         body.extend_from_slice(&chunk[..chunk.len().min(room)]);
         if chunk.len() > room {

@@ -1,8 +1,9 @@
 //! A tool that is a Lambda function: invoked with the request, waited for, its answer is its result.
 //!
 //! An error that the function throws is a refusal, and the model reads its message without its stack trace. A function that
-//! ran out of time or memory may have done its work all the same. Throttling means that it was not started.
-//! (Lambda Developer Guide, "Understanding retry behavior" and "Invoke", errors.)
+//! ran out of time or memory may have done its work all the same; one whose code could not be loaded has not. Throttling
+//! means that it was not started. (Lambda Developer Guide, "Understanding retry behavior", "Invoke", errors, and
+//! "Troubleshoot invocation issues".)
 
 use async_trait::async_trait;
 use aws_sdk_lambda::Client;
@@ -39,6 +40,31 @@ struct Thrown {
     error_type: String,
 }
 
+/// What the runtimes say of code that could not be loaded: nothing of the call ran.
+const NOT_LOADED: &[&str] = &[
+    "Runtime.ImportModuleError",
+    "Runtime.UserCodeSyntaxError",
+    "Runtime.HandlerNotFound",
+    "Runtime.MalformedHandlerName",
+    "Runtime.InvalidEntrypoint",
+];
+
+impl Thrown {
+    fn sorted(&self, name: &str) -> ToolError {
+        let Self { error_message, error_type } = self;
+        if NOT_LOADED.contains(&error_type.as_str()) {
+            return ToolError::Failed(format!("the function's code cannot be loaded: {error_type}").into());
+        }
+        // Some runtimes' timeouts have a message alone: "2026-01-05T09:00:00Z 0a1b… Task timed out after 3.00 seconds".
+        let is_timeout = error_type.is_empty() && error_message.contains("Task timed out after ");
+        if is_timeout || error_type.starts_with("Sandbox.") || error_type.starts_with("Runtime.") {
+            let end = if is_timeout { "a timeout" } else { error_type };
+            return ToolError::BrokeDown(format!("the function ended with {end}").into());
+        }
+        failure(name, "failed", error_message)
+    }
+}
+
 impl Function {
     /// The tool `name` that invokes `function` (a name or an ARN) in the account that `sdk` is for. Nothing is repeated here:
     /// a call that may have been made is not made again.
@@ -64,10 +90,7 @@ impl ToolHandler for Function {
             return Ok(answer(kept, kept.len() < payload.len()));
         }
         let thrown: Thrown = serde_json::from_slice(payload).unwrap_or_default();
-        if thrown.error_type.starts_with("Sandbox.") || thrown.error_type.starts_with("Runtime.") {
-            return Err(ToolError::CutOff(format!("the function ended with {}", thrown.error_type).into()));
-        }
-        Err(failure(&self.name, "failed", &thrown.error_message))
+        Err(thrown.sorted(&self.name))
     }
 }
 
@@ -84,7 +107,7 @@ fn sorted(error: SdkError<InvokeError>) -> ToolError {
     if status == 429 || service.err().code().is_some_and(|code| not_started.contains(&code)) {
         ToolError::Transient(error.into())
     } else if status >= 500 {
-        ToolError::CutOff(error.into())
+        ToolError::BrokeDown(error.into())
     } else {
         ToolError::Failed(error.into())
     }

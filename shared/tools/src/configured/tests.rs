@@ -211,6 +211,28 @@ async fn a_command_that_is_given_up_dies_with_what_it_started() {
     assert_eq!(written.expect("it ends"), "started\n");
 }
 
+#[tokio::test]
+async fn a_command_that_has_ended_leaves_nothing_behind_and_loses_no_answer() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pipe = folder.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("a pipe");
+    assert!(made.success());
+    // With its output and without: what stays behind holds the pipe open until it is killed.
+    for left in ["sleep 600", "sleep 600 >/dev/null 2>&1", "sleep 600 <&- >&2"] {
+        let script = format!("exec 3>{}; {left} & echo ok", pipe.display());
+        let command = Command::new("orders", "sh", &["-c".to_owned(), script]);
+        let (said, written) = tokio::join!(told_by(command), tokio::fs::read_to_string(&pipe));
+        assert_eq!(said, "ok: <data source=\"orders\">\nok\n</data>", "{left}");
+        assert_eq!(written.expect("it ends"), "", "{left}");
+    }
+    let silent = Command::new("orders", "sh", &["-c".to_owned(), "exec >&- 2>&-; exit 3".to_owned()]);
+    assert_eq!(
+        told_by(silent).await,
+        "error: The tool `orders` ended with the code 3.",
+        "it ends later than its output"
+    );
+}
+
 #[cfg(feature = "lambda")]
 mod lambda {
     use aws_sdk_lambda::config::{BehaviorVersion, Credentials, Region, SharedCredentialsProvider};
@@ -253,6 +275,13 @@ mod lambda {
             (200, "x-amz-function-error: Unhandled", thrown("ValueError", "no such customer")),
             (200, "x-amz-function-error: Unhandled", thrown("Sandbox.Timedout", "Task timed out after 3.00 seconds")),
             (200, "x-amz-function-error: Unhandled", thrown("Runtime.ExitError", "signal: killed")),
+            (200, "x-amz-function-error: Unhandled", thrown("Runtime.ImportModuleError", "no module")),
+            (200, "x-amz-function-error: Unhandled", thrown("Runtime.UserCodeSyntaxError", "line 1")),
+            (
+                200,
+                "x-amz-function-error: Unhandled",
+                json!({"errorMessage": "2026-01-05T09:00:00.000Z 0a1b Task timed out after 3.00 seconds"}).to_string(),
+            ),
             (200, "x-amz-function-error: Unhandled", "broken".to_owned()),
             (429, "x-amzn-errortype: TooManyRequestsException", json!({"Reason": "secret"}).to_string()),
             (502, "x-amzn-errortype: EC2ThrottledException", "{}".to_owned()),
@@ -279,6 +308,9 @@ mod lambda {
         no such customer
         </data>
         200 x-amz-function-error: Unhandled -> unknown: The tool `orders` broke off in the middle of the call. It may have taken effect all the same: do not assume that it did not.
+        200 x-amz-function-error: Unhandled -> unknown: The tool `orders` broke off in the middle of the call. It may have taken effect all the same: do not assume that it did not.
+        200 x-amz-function-error: Unhandled -> error: The tool `orders` failed. Go on without it.
+        200 x-amz-function-error: Unhandled -> error: The tool `orders` failed. Go on without it.
         200 x-amz-function-error: Unhandled -> unknown: The tool `orders` broke off in the middle of the call. It may have taken effect all the same: do not assume that it did not.
         200 x-amz-function-error: Unhandled -> error: The tool `orders` failed.
         429 x-amzn-errortype: TooManyRequestsException -> error: The tool `orders` cannot be reached now. Try again later, or go on without it.

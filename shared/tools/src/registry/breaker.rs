@@ -1,5 +1,6 @@
-//! Keeps calls from what is down: a tool that failed several times in a row without an answer rests, and then gets one
-//! call at a time until one is answered. Counted in this process alone, since another may well reach it.
+//! Keeps calls from what is down: a tool that could not be reached several times in a row rests, and then gets one call at a
+//! time until one is answered. A call that breaks the tool is an answer here. Counted in this process alone, since another
+//! may well reach it.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
