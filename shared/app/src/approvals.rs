@@ -6,31 +6,33 @@
 //! the messages of the first, and takes its buttons away.
 
 use serde_json::{Map, Value};
-use turnlock_domain::event::{
-    ASKED_BY, Button, Channel, ContentBlock, InboundEvent, MessageKind, OutboundEvent, Revision, SCHEMA,
-};
+use turnlock_domain::event::{ASKED_BY, ContentBlock, InboundEvent, MessageKind, OutboundEvent, Revision, SCHEMA};
 use turnlock_domain::session::SessionKey;
 use turnlock_domain::text::is_invisible;
 use turnlock_domain::time::Millis;
-use turnlock_store::approvals::{Approval, Verdict};
+use turnlock_store::approvals::Approval;
 
+use crate::buttons;
 use crate::words::Language;
 
 /// How many characters of an approval's id a person types: enough to tell the few that may be open apart, and no secret,
 /// since who types them is checked.
 const CODE: usize = 6;
-/// What a button does, by its name before the approval's id.
-const ALLOW: &str = "approve";
-const DENY: &str = "deny";
 
 /// The card that asks for `approval`, as an answer to the event whose turn waits. Made again it is the same.
 #[must_use]
 pub(crate) fn card(language: Language, event: &InboundEvent, approval: &Approval) -> OutboundEvent {
-    let buttons = buttons(language, approval);
-    let how = language.how_to_decide(&code(&approval.id), &minute(approval.closes_at), !buttons.is_empty());
-    let suffix = format!("approval.{}", approval.id);
-    let card = OutboundEvent::answering(event, &suffix, MessageKind::ApprovalRequest, text(language, approval, &how));
-    OutboundEvent { is_final: false, buttons, ..card }
+    let (text, suffix) = (card_text(language, approval), format!("approval.{}", approval.id));
+    let card = OutboundEvent::answering(event, &suffix, MessageKind::ApprovalRequest, text);
+    OutboundEvent { is_final: false, buttons: buttons::decide(language, approval.place.channel, &approval.id), ..card }
+}
+
+/// What the card that asks for `approval` says.
+#[must_use]
+pub(crate) fn card_text(language: Language, approval: &Approval) -> String {
+    let has_buttons = !buttons::decide(language, approval.place.channel, &approval.id).is_empty();
+    let how = language.how_to_decide(&code(&approval.id), &minute(approval.closes_at), has_buttons);
+    text(language, approval, &how)
 }
 
 /// What replaces the card when `approval` is decided or over, as its state says.
@@ -78,32 +80,6 @@ fn card_id(approval: &Approval) -> String {
 pub fn code(id: &str) -> String {
     let start = id.char_indices().rev().nth(CODE - 1).map_or(0, |(at, _)| at);
     id[start..].to_ascii_uppercase()
-}
-
-/// What a pressed button says, by the press's metadata: the verdict, and the approval's id. None for what is no button of
-/// a card. Some platforms tell the action apart from the rest of the data.
-pub(crate) fn pressed(tap: &Value) -> Option<(Verdict, &str)> {
-    let text = |name: &str| tap.get(name).and_then(Value::as_str);
-    let data = text("data")?;
-    let (action, id) = data.split_once(':').or_else(|| Some((text("action")?, data)))?;
-    match action {
-        ALLOW => Some((Verdict::Allow, id)),
-        DENY => Some((Verdict::Deny, id)),
-        _ => None,
-    }
-}
-
-/// Where buttons can be pressed.
-fn buttons(language: Language, approval: &Approval) -> Vec<Button> {
-    match approval.place.channel {
-        Channel::Telegram | Channel::Slack => [(Verdict::Allow, ALLOW), (Verdict::Deny, DENY)]
-            .map(|(verdict, action)| Button {
-                label: language.verdict_button(verdict),
-                data: format!("{action}:{}", approval.id),
-            })
-            .into(),
-        Channel::Webhook | Channel::Gateway | Channel::Cron | Channel::Cli | Channel::Unknown => Vec::new(),
-    }
 }
 
 /// The card's text; `last` is what changes when it is settled.
@@ -231,17 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn buttons_are_read_back_and_nothing_else_is() {
-        for (tap, expected) in [
-            (json!({ "data": "approve:x" }), Some((Verdict::Allow, "x"))),
-            (json!({ "data": "x", "action": "deny" }), Some((Verdict::Deny, "x"))),
-            (json!({ "data": "ap:gone:ok" }), None),
-            (json!({ "data": "ap:1:always", "action": "approve" }), None),
-            (json!({ "data": "x" }), None),
-            (json!({}), None),
-        ] {
-            assert_eq!(pressed(&tap), expected, "{tap}");
-        }
+    fn a_code_is_what_an_id_ends_in() {
         assert_eq!((code("ab"), code(ID)), ("AB".to_owned(), "ABCAFE".to_owned()));
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use turnlock_channels::command;
 use turnlock_domain::commit::Draft;
-use turnlock_domain::envelope::{Command, Envelope};
+use turnlock_domain::envelope::{Command, Envelope, Position};
 use turnlock_domain::event::{InboundEvent, MessageKind, OutboundEvent, TAP, TAP_KEEPS_BUTTONS};
 use turnlock_domain::session::SessionKey;
 use turnlock_domain::time::Millis;
@@ -20,7 +20,8 @@ use turnlock_store::sessions::Head;
 use turnlock_store::steer::{SteerText, Steered};
 use turnlock_store::{Store, StoreError};
 
-use crate::approvals::{code, pressed};
+use crate::approvals::code;
+use crate::buttons::{self, Pressed};
 use crate::decisions::{self, DecideError, Decisions};
 use crate::journal_line::{self, EventOutcome};
 use crate::settings::AgentSettings;
@@ -81,20 +82,23 @@ impl Control {
         let language = self.settings.language;
         let answer = match command {
             Command::New => {
-                self.stop(&session, envelope).await?;
+                self.stop(&session, &envelope.position).await?;
                 return Ok(());
             }
             Command::Steer => {
                 self.steer(&session, envelope).await?;
                 return Ok(());
             }
-            Command::Stop => language.stopping(self.works(&self.stop(&session, envelope).await?)),
+            Command::Stop => language.stopping(self.works(&self.stop(&session, &envelope.position).await?)),
             Command::Status => {
                 let head = self.store.head(&session).await?.unwrap_or_default();
                 language.status(&self.doing(&head), head.message_count)
             }
             Command::Help => language.help(&self.settings.name),
-            Command::Tap => return self.pressed(envelope).await,
+            Command::Tap => {
+                let answer = self.pressed(envelope, &session).await?;
+                return self.answer(envelope, answer).await;
+            }
             Command::Approve => self.typed(envelope, Verdict::Allow).await?,
             Command::Deny => self.typed(envelope, Verdict::Deny).await?,
             Command::Unknown => return Err(ControlError::Unknown),
@@ -102,8 +106,8 @@ impl Control {
         self.answer(envelope, Answer::of(answer)).await
     }
 
-    async fn stop(&self, session: &SessionKey, envelope: &Envelope) -> Result<Head, StoreError> {
-        let head = self.store.stop(session, &envelope.position).await?;
+    async fn stop(&self, session: &SessionKey, before: &Position) -> Result<Head, StoreError> {
+        let head = self.store.stop(session, before).await?;
         decisions::wake(&*self.inbound, &head).await;
         Ok(head)
     }
@@ -147,20 +151,32 @@ impl Control {
 
     /// A button was pressed. What it names is looked up; what is not there, or over, is answered once and never tried
     /// again.
-    async fn pressed(&self, envelope: &Envelope) -> Result<(), ControlError> {
+    async fn pressed(&self, envelope: &Envelope, session: &SessionKey) -> Result<Answer, ControlError> {
         let (event, language) = (&envelope.event, self.settings.language);
-        let named = event.metadata.get(TAP).and_then(pressed);
-        let approval = match named {
-            Some((verdict, id)) if is_id(id) => self.store.approval(id).await?.map(|approval| (verdict, approval)),
-            Some(_) | None => None,
+        let approval = match event.metadata.get(TAP).and_then(buttons::pressed) {
+            Some(Pressed::Stop(before)) => return self.stop_named(session, &before).await,
+            Some(Pressed::Decide(verdict, id)) if is_id(id) => {
+                self.store.approval(id).await?.map(|approval| (verdict, approval))
+            }
+            Some(Pressed::Decide(..)) | None => None,
         };
-        let Some((verdict, approval)) = approval else {
-            return self.answer(envelope, Answer::of(language.button_expired())).await;
-        };
+        let Some((verdict, approval)) = approval else { return Ok(Answer::of(language.button_expired())) };
         let outcome = self.decisions().decide(&approval, verdict, &event.person()).await?;
-        let text = language.decided(verdict, &outcome);
         // They are good for somebody else, or the settled card takes them away.
-        self.answer(envelope, Answer { text, keeps_buttons: true }).await
+        Ok(Answer { text: language.decided(verdict, &outcome), keeps_buttons: true })
+    }
+
+    /// The button of one turn was pressed: it stops that turn, if that is the unfinished one, and no other. The place that
+    /// it names is compared and not believed: whoever presses could name the end of time.
+    async fn stop_named(&self, session: &SessionKey, before: &Position) -> Result<Answer, ControlError> {
+        let language = self.settings.language;
+        let head = self.store.head(session).await?.unwrap_or_default();
+        if head.unfinished_position.as_ref().map(Position::right_behind).as_ref() == Some(before) {
+            self.stop(session, before).await?;
+            // What the turn ends with takes it away.
+            return Ok(Answer { text: language.stopping(true), keeps_buttons: true });
+        }
+        Ok(Answer::of(if self.works(&head) { language.button_expired() } else { language.stopping(false) }))
     }
 
     /// A decision was typed, about what was asked in this session before that, or about what is called by its code.
@@ -169,8 +185,13 @@ impl Control {
         let who = event.person();
         let head = self.store.head(&event.session_key()).await?.unwrap_or_default();
         let text = event.text();
-        let named = command::argument(&text);
+        let command::Argument { code: named, has_text } = command::argument(&text);
         let here = head.ask.as_ref().filter(|ask| named.is_none_or(|it| code(&ask.id).eq_ignore_ascii_case(it)));
+        // A condition would be lost: what was meant is not known. A reason behind a denial changes nothing.
+        if has_text && verdict == Verdict::Allow {
+            let code = named.map(str::to_owned).or_else(|| here.map(|ask| code(&ask.id)));
+            return Ok(code.map_or_else(|| language.no_request(), |code| language.approve_alone(&code)));
+        }
         let approval = match (here, named) {
             // Nobody decides about what they cannot have seen.
             (Some(ask), None) if ask.asked_at >= Millis::from(event.timestamp) => {

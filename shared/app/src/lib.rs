@@ -29,6 +29,7 @@
 pub mod admit;
 pub mod api;
 pub mod approvals;
+mod buttons;
 pub mod control;
 mod daily_cost;
 pub mod dead_letter;

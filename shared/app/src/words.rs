@@ -157,11 +157,12 @@ impl Language {
                 "Für heute habe ich getan, was ich darf. Bitte schreib mir morgen wieder.",
                 "我今天的额度已用完，请明天再来找我。",
             ),
-            Failure::TooOld
-            | Failure::Dead
-            | Failure::TooManyAttempts
-            | Failure::ModelRefused
-            | Failure::Unknown => self.pick(
+            Failure::ModelRefused => self.pick(
+                "The language model refused this message, so I have no answer. Whoever runs me finds the reason in my log.",
+                "Das Sprachmodell hat diese Nachricht abgelehnt, darum habe ich keine Antwort. Wer mich betreibt, findet den Grund in meinem Protokoll.",
+                "语言模型拒绝了这条消息，所以我无法回答。管理员可以在我的日志中找到原因。",
+            ),
+            Failure::TooOld | Failure::Dead | Failure::TooManyAttempts | Failure::Unknown => self.pick(
                 "Sorry, something went wrong and I could not answer this message. Please send it again.",
                 "Entschuldige, etwas ist schiefgegangen und ich konnte nicht antworten. Bitte sende die Nachricht noch einmal.",
                 "抱歉，出了点问题，没能回答这条消息，请再发一次。",
@@ -203,6 +204,12 @@ impl Language {
         } else {
             self.pick("Nothing is running.", "Es läuft gerade nichts.", "当前没有正在进行的任务。")
         }
+    }
+
+    /// What the button says that stops the turn whose reply is being written above it.
+    #[must_use]
+    pub fn stop_button(self) -> String {
+        self.pick("Stop", "Stopp", "停止")
     }
 
     /// The button that was pressed means nothing any more.
@@ -345,6 +352,20 @@ impl Language {
                 )
             }
             Self::Chinese => format!("有一个更新的请求，请注明：`/approve {code}` 或 `/deny {code}`。"),
+        }
+    }
+
+    /// Something stood behind `/approve`, so nothing was approved.
+    #[must_use]
+    pub fn approve_alone(self, code: &str) -> String {
+        match self {
+            Self::English => {
+                format!("I have not taken that as a yes. To allow it, write `/approve {code}` with nothing behind it.")
+            }
+            Self::German => {
+                format!("Das habe ich nicht als Ja genommen. Um es zu erlauben, schreib `/approve {code}` und nichts dahinter.")
+            }
+            Self::Chinese => format!("我没有把这当作批准。如要批准，请只发送 `/approve {code}`，后面不要加其他内容。"),
         }
     }
 

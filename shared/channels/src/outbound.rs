@@ -212,8 +212,18 @@ pub struct Part {
     pub plain: String,
     /// The length of `text` as the platform counts it.
     pub units: usize,
-    /// The buttons under it, in place of those that were there; `None` = it has none and never had.
-    pub buttons: Option<Vec<Button>>,
+    /// The buttons under it, in place of those that were there.
+    pub buttons: Vec<Button>,
+}
+
+impl Part {
+    /// All that its message shows, to be compared with what it showed before.
+    #[must_use]
+    pub fn shown(&self) -> Cow<'_, str> {
+        self.buttons.iter().fold(Cow::Borrowed(self.text.trim()), |shown, Button { label, data }| {
+            Cow::Owned(format!("{shown}\u{0}{label}\u{0}{data}"))
+        })
+    }
 }
 
 /// What stands for a text of nothing but invisible characters: platforms refuse an empty message, and somebody waits.
@@ -232,18 +242,13 @@ pub(crate) fn parts(event: &OutboundEvent, markup: &impl Markup, limits: &[usize
     let styled = if is_blank(&text) { Styled::plain(INVISIBLE) } else { markdown::read(shown, &|to| markup.takes(to)) };
     let write = |part: Styled| {
         let text = markup.write(&part);
-        Part { units: utf16_len(&text), text, plain: part.text, buttons: None }
+        Part { units: utf16_len(&text), text, plain: part.text, buttons: Vec::new() }
     };
     let mut parts: Vec<Part> = markdown::split(&styled, markup, limits, max).into_iter().map(write).collect();
-    if let Some(last) = parts.last_mut().filter(|_| has_buttons(event)) {
-        last.buttons = Some(event.buttons.clone());
+    if let Some(last) = parts.last_mut() {
+        last.buttons.clone_from(&event.buttons);
     }
     parts
-}
-
-/// Whether `event` has buttons, or may take some away.
-pub(crate) fn has_buttons(event: &OutboundEvent) -> bool {
-    !event.buttons.is_empty() || event.edits.is_some()
 }
 
 #[cfg(test)]

@@ -94,6 +94,21 @@ impl Position {
         }
     }
 
+    /// The place that `text` names, if it has the form of one: it came from outside and back.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (at, id) = text.split_once('#')?;
+        let is_place = at.len() == 15 && at.bytes().all(|b| b.is_ascii_digit()) && !id.is_empty();
+        is_place.then(|| Self(text.to_owned()))
+    }
+
+    /// The place right behind this one: a stop there reaches this event and nothing later, for ids that are equally long or
+    /// numbers.
+    #[must_use]
+    pub fn right_behind(&self) -> Self {
+        Self(format!("{}~", self.0))
+    }
+
     /// The place as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -110,5 +125,30 @@ mod tests {
         let at = Millis(1_760_000_000_000);
         assert!(Position::new(at, "99") < Position::new(at, "100"));
         assert!(Position::new(at, "999999") < Position::new(Millis(1_760_000_001_000), "1"));
+    }
+
+    /// A message id, a `ts` in microseconds, a UUID: what comes next may have come in the same millisecond.
+    #[test]
+    fn right_behind_an_event_is_before_the_next_one() {
+        let at = Millis(1_760_000_000_000);
+        for (id, next) in [
+            ("9", "10"),
+            ("1", "2"),
+            ("1760000000000100", "1760000000000101"),
+            ("1760000000000999", "1760000000001000"),
+            ("019a0b1c-2d30-7000-8000-00000000000f", "019a0b1c-2d30-7000-8000-000000000010"),
+        ] {
+            let (place, next) = (Position::new(at, id), Position::new(at, next));
+            assert!(place < place.right_behind() && place.right_behind() < next, "{place:?}");
+            assert!(place.right_behind() < Position::new(Millis(at.0 + 1), "1"));
+            assert_eq!(Position::parse(place.right_behind().as_str()), Some(place.right_behind()));
+        }
+    }
+
+    #[test]
+    fn what_has_not_the_form_of_a_place_is_none() {
+        for text in ["", "#", "001760000000000#", "1760000000000#1", "00176000000000x#1", "001760000000000", "x:1#2"] {
+            assert_eq!(Position::parse(text), None, "{text}");
+        }
     }
 }

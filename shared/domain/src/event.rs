@@ -300,6 +300,11 @@ pub struct Button {
     pub data: String,
 }
 
+impl Button {
+    /// The most bytes that a press brings back: Telegram's limit (Bot API, "InlineKeyboardButton").
+    pub const MAX_DATA: usize = 64;
+}
+
 /// Where in a turn's output an outbound event stands; compared, the later one wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Revision {

@@ -32,8 +32,8 @@ impl Work<'_, '_> {
         message: &str,
         was_edit: bool,
     ) -> Result<Ledger, Stop> {
-        let text = self.shown.get(part).map(|part| part.text.clone()).unwrap_or_default();
-        let mut next = ledger.sent(part, message, self.now()).showing(part, &text);
+        let shown = self.shown.get(part).map(|part| part.shown().into_owned()).unwrap_or_default();
+        let mut next = ledger.sent(part, message, self.now()).showing(part, &shown);
         for attempt in 0..=ADOPTIONS {
             let current = match self.write_surely(next).await? {
                 LedgerWrite::Written(written) if attempt == 0 => return Ok(written),
@@ -58,7 +58,7 @@ impl Work<'_, '_> {
             }
             next = current.sent(part, message, self.now());
             if !was_edit {
-                next = next.showing(part, &text);
+                next = next.showing(part, &shown);
             }
         }
         Err(Stop::Ended)
@@ -148,7 +148,7 @@ impl Work<'_, '_> {
                 Ok(()) | Err(SendError::EditGone) => {
                     tracing::info!(target: DELIVERY, event_id, "frame {event_id} came after its final, which is put back");
                     let Some((_, shown)) = its_part else { return Ok(ledger) };
-                    let restored = ledger.sent(part, message, self.now()).showing(part, &shown.text);
+                    let restored = ledger.sent(part, message, self.now()).showing(part, &shown.shown());
                     return match self.write_surely(restored).await? {
                         LedgerWrite::Written(ledger) | LedgerWrite::Raced(ledger) => Ok(ledger),
                     };
@@ -180,6 +180,15 @@ impl Work<'_, '_> {
         let (message_kind, text) = final_of(&stored_turn(store, marker).await?, self.delivery.language);
         let content = vec![ContentBlock::text(text)];
         let (event_id, revision) = (ledger.event().to_owned(), ledger.revision());
-        Ok(Some(OutboundEvent { event_id, revision, message_kind, content, is_final: true, ..self.event.clone() }))
+        let frame = self.event.clone();
+        Ok(Some(OutboundEvent {
+            event_id,
+            revision,
+            message_kind,
+            content,
+            is_final: true,
+            buttons: Vec::new(),
+            ..frame
+        }))
     }
 }

@@ -188,7 +188,7 @@ impl Work<'_, '_> {
                 PartPlan::Send { edit } | PartPlan::SendAgain { edit } => edit,
             };
             let known = ledger.parts().get(part);
-            if known.zip(self.shown.get(part)).is_some_and(|(known, shown)| known.shows(&shown.text)) {
+            if known.zip(self.shown.get(part)).is_some_and(|(known, shown)| known.shows(&shown.shown())) {
                 ledger = self.settle(ledger.kept(part, self.event.revision, self.now())).await?;
                 continue;
             }

@@ -55,7 +55,7 @@ impl Work<'_, '_> {
             let Some(part) = ledger.parts().get(index) else { return Some(index) };
             match self.plan(ledger, index) {
                 PartPlan::Send { .. } if part.is_closed() => return None,
-                PartPlan::Send { .. } if part.shows(&shown.text) => {}
+                PartPlan::Send { .. } if part.shows(&shown.shown()) => {}
                 PartPlan::Send { .. } => return Some(index),
                 PartPlan::SendAgain { .. } | PartPlan::Leave(_) => return None,
             }

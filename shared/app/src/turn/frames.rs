@@ -12,12 +12,14 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
-use turnlock_domain::event::{Channel, InboundEvent, MessageKind, OutboundEvent, Revision};
+use turnlock_domain::envelope::Envelope;
+use turnlock_domain::event::{Button, Channel, InboundEvent, MessageKind, OutboundEvent, Revision};
 use turnlock_domain::secrets::mask_unfinished;
 use turnlock_domain::thinking::ThinkingFilter;
 use turnlock_queue::Queue;
 
 use super::response::MAX_REPLY;
+use crate::buttons;
 use crate::send;
 use crate::settings::AgentSettings;
 use crate::words::Language;
@@ -38,6 +40,8 @@ pub(super) struct Frames<'a> {
     /// Whether the channel shows text as it is written.
     streams: bool,
     language: Language,
+    /// What stands under a text that is being written.
+    buttons: Vec<Button>,
     state: Mutex<State>,
     /// Something has changed in `state`.
     changed: Notify,
@@ -62,11 +66,11 @@ struct State {
 }
 
 impl<'a> Frames<'a> {
-    /// Frames of the turn that `event` caused, under `fence`.
+    /// Frames of the turn that the event caused, under `fence`.
     pub(super) fn new(
         outbound: &'a Arc<dyn Queue>,
         settings: &AgentSettings,
-        event: &'a InboundEvent,
+        Envelope { event, position, .. }: &'a Envelope,
         fence: u64,
     ) -> Self {
         let now = Instant::now();
@@ -82,6 +86,7 @@ impl<'a> Frames<'a> {
             interval: settings.limits.frame_interval,
             streams: settings.streams(event.channel, &event.account),
             language: settings.language,
+            buttons: buttons::stop(settings.language, event.channel, position),
             state: Mutex::new(State {
                 sequence: 0,
                 filter: ThinkingFilter::new(false),
@@ -213,6 +218,9 @@ impl<'a> Frames<'a> {
         let suffix = format!("frame.{}.{sequence}", self.fence);
         let mut frame = OutboundEvent::answering(self.event, &suffix, kind, text);
         frame.is_final = false;
+        if kind == MessageKind::Streaming {
+            frame.buttons.clone_from(&self.buttons);
+        }
         frame.turn = Some(self.event.event_id.clone());
         frame.revision = Revision { fence: self.fence, sequence };
         // A full queue must not hold up the turn for something that may be dropped.

@@ -276,7 +276,7 @@ impl Agent {
         found: (Vec<StoredTurn>, Option<ScopeHead>),
         scope: &str,
     ) -> Result<End, StoreError> {
-        let frames = Frames::new(&self.outbound, &self.settings, &receive.envelope.event, lock.fence);
+        let frames = Frames::new(&self.outbound, &self.settings, &receive.envelope, lock.fence);
         // Boxed: what holds it would be as large as everything below, several times over.
         frames.beside(Box::pin(self.think(receive, (lock, head, lease), found, (scope, &frames)))).await
     }

@@ -40,7 +40,7 @@ async fn a_settled_card_takes_the_cards_message_and_its_buttons() {
     let row = json!([[
         { "text": "Allow", "callback_data": "approve:a1" }, { "text": "Deny", "callback_data": "deny:a1" }
     ]]);
-    assert_eq!(keyboards(&kit), [(POST.to_owned(), row), (EDIT.to_owned(), json!([]))]);
+    assert_eq!(keyboards(&kit), [(POST.to_owned(), row), (EDIT.to_owned(), Value::Null)]);
     assert_eq!(kit.platform.chat("5"), ["Allowed."]);
     let ledger = kit.store.ledger(CARD).await.unwrap().unwrap();
     assert_eq!((ledger.state(), ledger.parts().len()), (LedgerState::Sent, 1));

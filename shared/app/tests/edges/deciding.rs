@@ -17,11 +17,13 @@ use turnlock_app::send;
 use turnlock_app::turn::Handled;
 use turnlock_channels::IngressRequest;
 use turnlock_config::Allow;
+use turnlock_domain::commit::Draft;
 use turnlock_domain::envelope::{Command, Envelope, Position};
 use turnlock_domain::event::{Channel, MessageKind, OutboundEvent};
+use turnlock_domain::ids::EventId;
 use turnlock_domain::rate::Rate;
 use turnlock_domain::time::Millis;
-use turnlock_domain::turn::Outcome;
+use turnlock_domain::turn::{Outcome, Usage};
 use turnlock_queue::Queue;
 use turnlock_store::approvals::{Approval, ApprovalState, Verdict};
 
@@ -30,7 +32,7 @@ use crate::talk::{Talk, place, policy};
 const SLEEP: Duration = Duration::from_secs(15 * 60);
 
 /// A turn that waits for `pay 1`, and whoever may decide about it besides who asked: 8 on Telegram, and the key `ops`.
-async fn parked() -> Talk {
+pub(crate) async fn parked() -> Talk {
     let mut talk = Talk::new().await;
     talk.set(|settings| settings.policy = policy("[approvals]\napprovers = [\"telegram:8\", \"gateway:ops\"]"));
     talk.model_calls(&[("pay", json!({ "n": 1 }))]);
@@ -74,13 +76,13 @@ async fn writes(talk: &Talk, id: &str, sender: &str, text: &str) -> Vec<Outbound
 }
 
 /// Somebody presses a button with this data.
-async fn presses(talk: &Talk, id: &str, sender: &str, data: &str) -> Vec<OutboundEvent> {
+pub(crate) async fn presses(talk: &Talk, id: &str, sender: &str, data: &str) -> Vec<OutboundEvent> {
     let mut tap = command(id, sender, "5", "tap", "");
     tap["event"]["metadata"] = json!({ "tap": { "query_id": "q1", "message_id": 100, "data": data } });
     obey(talk, tap).await
 }
 
-fn texts(sent: &[OutboundEvent]) -> Vec<String> {
+pub(crate) fn texts(sent: &[OutboundEvent]) -> Vec<String> {
     sent.iter().map(OutboundEvent::text).collect()
 }
 
@@ -357,7 +359,8 @@ async fn an_api_event_waits_for_its_caller() {
     let event = accepted["links"]["self"].as_str().unwrap().to_owned();
     assert_eq!(Box::pin(talk.take()).await, Some(Handled::GivenBack(SLEEP)));
     let (_, waiting) = ask(&api, Method::GET, &event, "shop", &Value::Null).await;
-    assert_eq!((&waiting["status"], &waiting["message"]), (&json!("waiting_for_approval"), &Value::Null));
+    let kind = &waiting["message"]["kind"];
+    assert_eq!((&waiting["status"], kind), (&json!("waiting_for_approval"), &json!("approval_request")));
     let delivery = talk.kit.delivery();
     Box::pin(talk.kit.drain(&delivery)).await;
     let (_, waiting) = ask(&api, Method::GET, &event, "shop", &Value::Null).await;
@@ -386,6 +389,79 @@ async fn an_api_event_waits_for_its_caller() {
     Box::pin(talk.kit.drain(&delivery)).await;
     let (_, done) = ask(&api, Method::GET, &event, "shop", &Value::Null).await;
     assert_eq!((&done["status"], &done["message"]["text"]), (&json!("done"), &json!("Then not.")));
+}
+
+/// Two calls of a turn are asked for one after the other: under an id stands the call that it is about, and each is
+/// announced once, also to a stream that comes back.
+#[tokio::test(start_paused = true)]
+async fn an_api_event_shows_the_call_that_it_waits_for() {
+    let talk = Talk::new().await;
+    let (api, delivery) = (api(&talk), talk.kit.delivery());
+    talk.model_calls(&[("pay", json!({ "n": 1 })), ("pay", json!({ "n": 2 }))]);
+    let body = json!({ "text": "pay twice", "session": "s" });
+    let (_, accepted) = ask(&api, Method::POST, "/v1/messages", "shop", &body).await;
+    let event = accepted["links"]["self"].as_str().unwrap().to_owned();
+    Box::pin(talk.take()).await;
+    Box::pin(talk.kit.drain(&delivery)).await;
+    let (_, first) = ask(&api, Method::GET, &event, "shop", &Value::Null).await;
+    assert!(first["message"]["text"].as_str().unwrap().contains("\"n\": 1"), "{first}");
+    let goes_on = async {
+        sleep(Duration::from_secs(20)).await;
+        let path = format!("/v1/approvals/{}", first["approval"].as_str().unwrap());
+        assert_eq!(ask(&api, Method::POST, &path, "shop", &json!({ "decision": "allow" })).await.0, 200);
+        Box::pin(talk.take()).await;
+        Box::pin(talk.kit.drain(&delivery)).await;
+    };
+    let path = format!("{event}/stream");
+    let (said, ()) = tokio::join!(stream(&api, &path, "shop"), goes_on);
+    let (_, second) = ask(&api, Method::GET, &event, "shop", &Value::Null).await;
+    assert!(second["message"]["text"].as_str().unwrap().contains("\"n\": 2"), "{second}");
+    assert_ne!(first["approval"], second["approval"]);
+    let announced: Vec<_> = said.iter().filter(|piece| piece.contains("event: approval")).collect();
+    assert_eq!(announced.len(), 2, "{said:?}");
+    for (piece, (view, n)) in announced.iter().zip([(&first, 1), (&second, 2)]) {
+        assert!(piece.contains(view["approval"].as_str().unwrap()), "{piece}");
+        assert!(piece.contains(&format!("\\\"n\\\": {n}")), "{piece}");
+    }
+}
+
+/// A message that another turn took up is over for whoever waits, at once.
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_is_told_at_once_that_another_turn_took_the_message_up() {
+    let talk = Talk::new().await;
+    let api = api(&talk);
+    let body = json!({ "text": "in euros", "session": "s" });
+    let (_, accepted) = ask(&api, Method::POST, "/v1/messages", "shop", &body).await;
+    let event = accepted["links"]["self"].as_str().unwrap().to_owned();
+    let id = EventId::from_stored(accepted["event_id"].as_str().unwrap());
+    let began = tokio::time::Instant::now();
+    let path = format!("{event}/stream");
+    let merges = async {
+        sleep(Duration::from_secs(3)).await;
+        let into = Outcome::Merged { into: EventId::from_stored("e0") };
+        let draft = Draft { event_id: id, outcome: into, ..settled(&talk) };
+        talk.kit.store.put_marker(&draft).await.unwrap();
+    };
+    let (said, ()) = tokio::join!(stream(&api, &path, "shop"), merges);
+    assert!(said.last().unwrap().contains("event: merged"), "{said:?}");
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+}
+
+fn settled(talk: &Talk) -> Draft {
+    Draft {
+        event_id: EventId::from_stored("none"),
+        session: talk.session(),
+        generation: 0,
+        fence: 0,
+        first: 0,
+        messages: Vec::new(),
+        outcome: Outcome::Answered,
+        usage: Usage::default(),
+        calls: Vec::new(),
+        owed: Vec::new(),
+        merged: Vec::new(),
+        at: talk.kit.clock.now_ms(),
+    }
 }
 
 /// Where a channel steers, a message is sent twice: for its own turn, and as a copy for the turn that runs, with the text

@@ -21,5 +21,6 @@ mod redrive;
 mod routing;
 mod steering;
 mod steps;
+mod stopping;
 mod talk;
 mod troubles;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 use turnlock_domain::commit::Draft;
-use turnlock_domain::event::OutboundEvent;
+use turnlock_domain::event::{Button, OutboundEvent};
 use turnlock_domain::ids::EventId;
 use turnlock_domain::session::SessionKey;
 use turnlock_domain::turn::{Outcome, Usage};
@@ -136,10 +136,13 @@ async fn a_frame_comes_after_the_final(frames: &[OutboundEvent], answers: &[Answ
 /// Trace V11: a frozen worker edits the final's message back to half a text; it puts the committed final back.
 #[tokio::test(start_paused = true)]
 async fn v11_a_late_frames_edit_is_undone_by_whoever_made_it() {
-    let kit = a_frame_comes_after_the_final(&[frame(1, "ha"), frame(2, "half")], &[]).await;
+    let button = Button { label: "Stop".to_owned(), data: "stop:001767603600000#1~".to_owned() };
+    let half = OutboundEvent { buttons: vec![button], ..frame(2, "half") };
+    let kit = a_frame_comes_after_the_final(&[frame(1, "ha"), half], &[]).await;
     assert_eq!(kit.platform.chat("5"), ["(stopped)"]);
     let edits = ["sendMessage", "editMessageText", "editMessageText", "editMessageText"];
     assert_eq!(kit.platform.methods(), edits);
+    assert!(kit.platform.calls()[3].arguments.get("reply_markup").is_none(), "nor does the frame's button stay");
     assert_eq!(kit.store.ledger("e1.final").await.unwrap().unwrap().state(), LedgerState::Sent);
 }
 

@@ -105,7 +105,7 @@ async fn send(event: &OutboundEvent, edit: Option<&str>, next: Next) -> (Result<
 }
 
 fn part(text: &str) -> Part {
-    Part { text: text.to_owned(), plain: text.to_owned(), units: text.len(), buttons: None }
+    Part { text: text.to_owned(), plain: text.to_owned(), units: text.len(), buttons: Vec::new() }
 }
 
 fn texts(parts: Vec<Part>) -> Vec<String> {
@@ -307,7 +307,9 @@ async fn slack_posts_and_updates() {
     assert_eq!((result.as_deref(), request.method.as_str()), (Ok("1760000000.000200"), "chat.update"));
     assert_eq!(
         arguments(&request),
-        json!({ "channel": "C0CHAN", "ts": "1760000000.000200", "text": "hi", "parse": "none", "link_names": false })
+        json!({
+            "channel": "C0CHAN", "ts": "1760000000.000200", "text": "hi", "parse": "none", "link_names": false, "blocks": [],
+        })
     );
 }
 

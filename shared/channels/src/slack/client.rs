@@ -10,8 +10,10 @@ use std::time::Duration;
 use secrecy::SecretString;
 use serde_json::{Value, json};
 use turnlock_domain::event::{ASKED_BY, Button, OutboundEvent, TAP};
+use turnlock_domain::text::{is_blank, utf16_len};
 
 use super::connection::Connection;
+use super::outbound::{FENCE, MAX_SECTION};
 use crate::http::{PlatformError, PlatformHttp, PlatformResponse};
 use crate::json;
 use crate::outbound::{Part, SendError};
@@ -51,8 +53,8 @@ impl Client {
             (Some(ts), None) => ("chat.update", update_arguments(event, &part.text, ts)),
             (None, None) => ("chat.postMessage", post_arguments(event, &part.text)),
         };
-        if let Some(buttons) = &part.buttons {
-            arguments["blocks"] = blocks(&part.text, buttons);
+        if let Some(blocks) = blocks(&part.text, &part.buttons) {
+            arguments["blocks"] = blocks;
         }
         match self.0.call(method, &arguments).await {
             Ok(response) => read(&response, edit).map_err(|error| not_member(error, event)),
@@ -102,14 +104,19 @@ fn ephemeral_arguments(event: &OutboundEvent, part: &str, user: &str) -> Value {
 
 fn update_arguments(event: &OutboundEvent, part: &str, ts: &str) -> Value {
     // Left out, `parse` is `client` for an update (for a post it is `none`): names without brackets would call people.
-    json!({ "channel": channel(event), "ts": ts, "text": part, "parse": "none", "link_names": false })
+    // Whether an update without blocks keeps the old ones has changed over the years: an empty list takes them away.
+    json!({ "channel": channel(event), "ts": ts, "text": part, "parse": "none", "link_names": false, "blocks": [] })
 }
 
 /// The text and the buttons below it. What a button brings back is the name of its action before the first colon of its
-/// data, and the value behind it. Without buttons there is a block all the same: an update without any keeps the old
-/// ones (docs.slack.dev, `chat.update`).
-fn blocks(text: &str, buttons: &[Button]) -> Value {
-    let section = json!({ "type": "section", "text": { "type": "mrkdwn", "text": text, "verbatim": true } });
+/// data, and the value behind it. None where there are no buttons, or the text is too long to have any.
+fn blocks(text: &str, buttons: &[Button]) -> Option<Value> {
+    if buttons.is_empty() {
+        return None;
+    }
+    let section =
+        |text: &str| json!({ "type": "section", "text": { "type": "mrkdwn", "text": text, "verbatim": true } });
+    let mut blocks: Vec<Value> = sections(text)?.into_iter().map(section).collect();
     let elements: Vec<Value> = buttons
         .iter()
         .map(|button| {
@@ -118,10 +125,21 @@ fn blocks(text: &str, buttons: &[Button]) -> Value {
             json!({ "type": "button", "text": label, "action_id": action, "value": value })
         })
         .collect();
-    if elements.is_empty() {
-        return json!([section]);
+    blocks.push(json!({ "type": "actions", "elements": elements }));
+    Some(Value::Array(blocks))
+}
+
+/// The text as the sections of a message: one, or two that are cut between lines and in no code block, where a mark could
+/// reach from one into the other. None where it cannot be cut so.
+fn sections(text: &str) -> Option<Vec<&str>> {
+    if utf16_len(text) <= MAX_SECTION {
+        return Some(vec![text]);
     }
-    json!([section, { "type": "actions", "elements": elements }])
+    let fits = |text: &str| !is_blank(text) && utf16_len(text) <= MAX_SECTION;
+    let cuts = text.rmatch_indices('\n').map(|(at, _)| (&text[..at], &text[at + 1..]));
+    let mut fitting =
+        cuts.filter(|(before, after)| fits(before) && fits(after) && before.matches(FENCE).count() % 2 == 0);
+    fitting.next().map(|(before, after)| vec![before, after])
 }
 
 /// A slash command can be typed where the app is no member, and its answer is refused there. That chat is not gone: it

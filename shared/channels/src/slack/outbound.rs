@@ -3,7 +3,7 @@
 //! either, where `parse` is `none` and `link_names` is not set: the defaults of a post, and what the client says in an
 //! update, whose default is another one.
 
-use turnlock_domain::event::OutboundEvent;
+use turnlock_domain::event::{MessageKind, OutboundEvent};
 use turnlock_domain::text::utf16_len;
 
 use crate::markdown::{Mark, Markup, Style, Styled};
@@ -15,14 +15,17 @@ mod line;
 /// from about 4,000, and the escaped text counts.
 pub const MAX_UNITS: usize = 3500;
 
-/// The longest text of a message with buttons: it is one section, of 3,000 characters at most (docs.slack.dev, "Section
-/// block"), with room for a sentence before it.
-const MAX_SECTION: usize = 2800;
+/// The longest text of a section (docs.slack.dev, "Section block"): what has buttons under it is made of sections.
+pub(super) const MAX_SECTION: usize = 3000;
+
+/// The longest text of a card: it is one section, with room for a sentence before it.
+const MAX_CARD: usize = 2800;
 
 /// The texts of the messages that show `event`.
 #[must_use]
 pub fn render(event: &OutboundEvent, limits: &[usize]) -> Vec<Part> {
-    let max = if outbound::has_buttons(event) { MAX_SECTION } else { MAX_UNITS };
+    // A reply is cut where it is cut while it is written, or its final would change every message.
+    let max = if event.message_kind == MessageKind::ApprovalRequest { MAX_CARD } else { MAX_UNITS };
     outbound::parts(event, &Mrkdwn, limits, max)
 }
 
@@ -86,7 +89,7 @@ impl Markup for Mrkdwn {
 }
 
 const QUOTE: &str = "> ";
-const FENCE: &str = "```";
+pub(super) const FENCE: &str = "```";
 
 fn marks(style: &Style) -> usize {
     MARKS.iter().filter(|(mark, _)| style.has(*mark)).count()

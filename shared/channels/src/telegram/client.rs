@@ -60,11 +60,10 @@ impl Client {
         }
         // A part that reads as it is written needs no parser, so that none can refuse it.
         let mode = (part.text != part.plain).then_some("HTML");
-        let buttons = part.buttons.as_deref();
-        let mut answer = self.say(event, (&part.text, mode), buttons, edit).await;
+        let mut answer = self.say(event, (&part.text, mode), &part.buttons, edit).await;
         let mut sent = &part.text;
         if answer.as_ref().is_ok_and(|response| says(response, "can't parse entities")) {
-            answer = self.say(event, (&part.plain, None), buttons, edit).await;
+            answer = self.say(event, (&part.plain, None), &part.buttons, edit).await;
             sent = &part.plain;
         }
         match answer {
@@ -89,7 +88,7 @@ impl Client {
         &self,
         event: &OutboundEvent,
         (text, mode): (&str, Option<&str>),
-        buttons: Option<&[Button]>,
+        buttons: &[Button],
         edit: Option<&str>,
     ) -> Result<PlatformResponse, PlatformError> {
         let (method, mut arguments) = match edit {
@@ -99,7 +98,8 @@ impl Client {
         if let Some(mode) = mode {
             arguments["parse_mode"] = json!(mode);
         }
-        if let Some(buttons) = buttons {
+        // An edit without a keyboard takes away the one that is there.
+        if !buttons.is_empty() {
             arguments["reply_markup"] = keyboard(buttons);
         }
         // A link that a model wrote must not make Telegram fetch it unseen.

@@ -13,5 +13,5 @@ pub fn render(event: &OutboundEvent) -> Vec<Part> {
         text if is_blank(&text) => INVISIBLE.to_owned(),
         text => text,
     };
-    vec![Part { units: utf16_len(&text), plain: text.clone(), text, buttons: None }]
+    vec![Part { units: utf16_len(&text), plain: text.clone(), text, buttons: Vec::new() }]
 }

@@ -46,7 +46,7 @@ pub struct LedgerPart {
     /// Whether messages before the newest may still stand: each took no more edits.
     #[serde(skip_serializing_if = "is_default")]
     pub(super) replaced: bool,
-    /// A digest of the text that its message was last known to show; empty = unknown.
+    /// A digest of what its message was last known to show; empty = unknown.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) digest: String,
     /// Its own limit, in the platform's units, where the platform took less than its channel's; 0 = none.
@@ -159,7 +159,7 @@ impl LedgerPart {
         self.closed
     }
 
-    /// Whether its message is known to show just this rendered text: a call would change nothing.
+    /// Whether its message is known to show just this: a call would change nothing.
     #[must_use]
     pub fn shows(&self, text: &str) -> bool {
         let settled = !self.is_open() && self.message_id().is_some();

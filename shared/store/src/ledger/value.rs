@@ -224,7 +224,7 @@ impl Ledger {
         })
     }
 
-    /// The message of `part` shows just this rendered text.
+    /// The message of `part` shows just this: its rendered text, and what stands under it.
     #[must_use]
     pub fn showing(self, part: usize, text: &str) -> Self {
         let at = self.at;

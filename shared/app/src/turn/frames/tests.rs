@@ -12,11 +12,18 @@ struct Notes {
     began: Instant,
     sent: Mutex<Vec<(u128, MessageKind)>>,
     texts: Mutex<Vec<String>>,
+    buttons: Mutex<Vec<(MessageKind, Vec<String>)>>,
 }
 
 impl Notes {
     fn taking(slow: Duration) -> Arc<Self> {
-        Arc::new(Self { slow, began: Instant::now(), sent: Mutex::default(), texts: Mutex::default() })
+        Arc::new(Self {
+            slow,
+            began: Instant::now(),
+            sent: Mutex::default(),
+            texts: Mutex::default(),
+            buttons: Mutex::default(),
+        })
     }
 }
 
@@ -25,6 +32,8 @@ impl Queue for Notes {
     async fn send(&self, message: NewMessage) -> Result<(), SendError> {
         sleep(self.slow).await;
         let event: OutboundEvent = serde_json::from_str(&message.body).unwrap();
+        let buttons = event.buttons.iter().map(|button| button.data.clone()).collect();
+        self.buttons.lock().unwrap().push((event.message_kind, buttons));
         self.sent.lock().unwrap().push((self.began.elapsed().as_millis(), event.message_kind));
         if event.message_kind == MessageKind::Streaming {
             self.texts.lock().unwrap().push(event.text());
@@ -41,10 +50,11 @@ impl Queue for Notes {
     }
 }
 
-fn question() -> InboundEvent {
+fn question(channel: &str) -> Envelope {
     let event = serde_json::json!({"schema": SCHEMA, "event_id": "telegram:7:1", "event_type": "message",
-        "channel": "telegram", "account": "main", "chat_id": "1", "content": [], "timestamp": "2026-01-05T09:00:00Z"});
-    serde_json::from_value(event).unwrap()
+        "channel": channel, "account": "main", "chat_id": "1", "content": [], "timestamp": "2026-01-05T09:00:00Z"});
+    serde_json::from_value(serde_json::json!({"event": event, "accepted_at": 0, "position": "001767603600000#9"}))
+        .unwrap()
 }
 
 fn ms(ms: u64) -> Duration {
@@ -55,7 +65,7 @@ fn ms(ms: u64) -> Duration {
 async fn left(slow: Duration, texts: &[u64], turn: Duration) -> (Vec<(u128, MessageKind)>, u128) {
     let notes = Notes::taking(slow);
     let outbound: Arc<dyn Queue> = Arc::clone(&notes) as _;
-    let (settings, event) = (AgentSettings::from_config(&Config::default()), question());
+    let (settings, event) = (AgentSettings::from_config(&Config::default()), question("telegram"));
     let frames = Frames::new(&outbound, &settings, &event, 1);
     let work = async {
         for at in texts {
@@ -100,7 +110,7 @@ async fn a_slow_queue_holds_up_no_turn() {
 async fn the_work_is_polled_while_a_frame_is_sent() {
     let notes = Notes::taking(ms(400));
     let outbound: Arc<dyn Queue> = Arc::clone(&notes) as _;
-    let (settings, event) = (AgentSettings::from_config(&Config::default()), question());
+    let (settings, event) = (AgentSettings::from_config(&Config::default()), question("telegram"));
     let frames = Frames::new(&outbound, &settings, &event, 1);
     let looked_at = frames.beside(async {
         sleep(ms(1100)).await;
@@ -115,7 +125,7 @@ async fn the_work_is_polled_while_a_frame_is_sent() {
 async fn shown<F: Future<Output = ()>>(work: impl FnOnce(Arc<Frames<'static>>) -> F) -> Vec<String> {
     let notes = Notes::taking(Duration::ZERO);
     let outbound: &'static Arc<dyn Queue> = Box::leak(Box::new(Arc::clone(&notes) as _));
-    let event: &'static InboundEvent = Box::leak(Box::new(question()));
+    let event: &'static Envelope = Box::leak(Box::new(question("telegram")));
     let frames = Arc::new(Frames::new(outbound, &AgentSettings::from_config(&Config::default()), event, 1));
     frames.beside(work(Arc::clone(&frames))).await;
     notes.texts.lock().unwrap().clone()
@@ -172,4 +182,30 @@ async fn an_answer_that_breaks_off_is_withdrawn_unseen_and_marked_seen() {
     });
     let mark = Language::English.interrupted();
     assert_eq!(texts.await, ["Once upon ".to_owned(), format!("Once upon a time\n\n{mark}")]);
+}
+
+/// Where a button can be pressed a text has one that names its turn; a sign of work is no message and has none.
+#[tokio::test(start_paused = true)]
+async fn a_text_that_is_being_written_has_a_button_that_stops_it() {
+    use MessageKind::{Progress, Streaming};
+    let stop = || vec!["stop:001767603600000#9~".to_owned()];
+    for (channel, expected) in [
+        ("telegram", vec![(Progress, vec![]), (Streaming, stop()), (Streaming, stop())]),
+        ("slack", vec![(Streaming, stop()), (Streaming, stop())]),
+        ("gateway", vec![(Streaming, vec![]), (Streaming, vec![])]),
+        ("cli", vec![(Streaming, vec![]), (Streaming, vec![])]),
+    ] {
+        let notes = Notes::taking(Duration::ZERO);
+        let outbound: Arc<dyn Queue> = Arc::clone(&notes) as _;
+        let (settings, envelope) = (AgentSettings::from_config(&Config::default()), question(channel));
+        let frames = Frames::new(&outbound, &settings, &envelope, 1);
+        let work = async {
+            sleep(ms(2000)).await;
+            frames.show("Once");
+            sleep(ms(2000)).await;
+            frames.interrupted().await;
+        };
+        frames.beside(work).await;
+        assert_eq!(*notes.buttons.lock().unwrap(), expected, "{channel}");
+    }
 }

@@ -44,7 +44,8 @@ async fn telegram_shows_buttons_as_a_keyboard_and_takes_them_away_with_an_edit()
     assert_eq!(sent["text"], shown);
 
     let (method, edited) = send_last(&settled(Channel::Telegram, "x"), Some("42"), answer).await;
-    assert_eq!((method.as_str(), &edited["reply_markup"]), ("editMessageText", &json!({ "inline_keyboard": [] })));
+    // An edit that has no keyboard takes the old one away (Bot API, `editMessageText`).
+    assert_eq!((method.as_str(), &edited["reply_markup"]), ("editMessageText", &Value::Null));
 }
 
 #[tokio::test]
@@ -63,8 +64,8 @@ async fn slack_shows_buttons_as_a_block_and_takes_them_away_with_an_edit() {
     assert_eq!(sent["text"], text);
 
     let (method, edited) = send_last(&settled(Channel::Slack, "x"), Some("1.2"), answer).await;
-    let text = "May I run this?\n\n```\ndeploy\nx\n```\n\nPress a button.";
-    assert_eq!((method.as_str(), &edited["blocks"]), ("chat.update", &json!([section(text)])));
+    assert_eq!((method.as_str(), &edited["blocks"]), ("chat.update", &json!([])));
+    assert_eq!(edited["text"], "May I run this?\n\n```\ndeploy\nx\n```\n\nPress a button.");
 }
 
 /// What is to run is shown whole: what does not fit stands in further messages, and the buttons under the last.
@@ -75,14 +76,81 @@ fn a_long_card_is_whole_and_its_buttons_are_under_the_last_part() {
         let parts = Outbound::new().render(&card(channel, code.trim_end()), &[]);
         let (last, before) = parts.split_last().expect("parts");
         assert!(parts.len() > 10 && parts.iter().all(|part| part.units <= most), "{channel:?}");
-        assert!(before.iter().all(|part| part.buttons.is_none()));
-        assert_eq!(last.buttons.as_ref().map(Vec::len), Some(2));
+        assert!(before.iter().all(|part| part.buttons.is_empty()));
+        assert_eq!(last.buttons.len(), 2);
         let shown: String = parts.iter().map(|part| format!("{}\n", part.plain)).collect();
         assert!((0..2000).all(|line| shown.contains(&format!("line {line} & <more>"))), "{channel:?}");
         // The settled card is cut in the same places: only its last part is another one.
         let again = Outbound::new().render(&settled(channel, code.trim_end()), &[]);
         assert_eq!((&again[..before.len()], again.len()), (before, parts.len()));
-        assert_eq!(again[before.len()].buttons, Some(Vec::new()));
+        assert_eq!(again[before.len()].buttons, []);
+    }
+}
+
+/// A frame of a reply, with the button that stops it.
+fn frame(channel: Channel, text: &str) -> OutboundEvent {
+    let data = "stop:001760000000000#00000000000000000100~".to_owned();
+    OutboundEvent {
+        message_kind: MessageKind::Streaming,
+        is_final: false,
+        buttons: vec![Button { label: "Stop".to_owned(), data }],
+        ..event(channel, "C0CHAN", text)
+    }
+}
+
+/// The button stands under the last message of a reply, and goes where the text grows past it, or ends: a final is cut as
+/// its frames were.
+#[test]
+fn the_last_part_of_a_frame_has_its_button_and_a_final_none() {
+    for (channel, lines) in [(Channel::Telegram, 4000), (Channel::Slack, 3400)] {
+        let long: Vec<String> = ["a", "b", "c"].map(|letter| letter.repeat(lines)).into();
+        let text = long.join("\n\n");
+        let (writing, last) = (frame(channel, &text), event(channel, "C0CHAN", &text));
+        let (frame, last) = (Outbound::new().render(&writing, &[]), Outbound::new().render(&last, &[]));
+        let count = |part: &Part| part.buttons.len();
+        assert_eq!(frame.iter().map(count).collect::<Vec<_>>(), [0, 0, 1], "{channel:?}");
+        assert_eq!(last.iter().map(count).collect::<Vec<_>>(), [0, 0, 0], "{channel:?}");
+        let shown = |parts: &[Part]| parts.iter().map(|part| part.shown().into_owned()).collect::<Vec<_>>();
+        assert_eq!(shown(&frame)[..2], shown(&last)[..2], "{channel:?}");
+        assert_ne!(shown(&frame)[2], shown(&last)[2], "the same text without the button is something else");
+        assert_eq!((&frame[2].text, last[2].shown().as_ref()), (&last[2].text, last[2].text.as_str()));
+    }
+}
+
+#[tokio::test]
+async fn a_frame_has_its_button_posted_or_edited_and_its_final_takes_it_away() {
+    let answer = json!({ "ok": true, "result": { "message_id": 42 }, "ts": "1.2" });
+    for (channel, edit, field) in [(Channel::Telegram, "42", "reply_markup"), (Channel::Slack, "1.2", "blocks")] {
+        for edit in [None, Some(edit)] {
+            let (_, sent) = send_last(&frame(channel, "So far"), edit, answer.clone()).await;
+            let shown = sent[field].to_string();
+            assert!(shown.contains("\"Stop\"") && shown.contains("001760000000000#00000000000000000100~"), "{sent}");
+        }
+        let (_, edited) = send_last(&event(channel, "C0CHAN", "So far"), Some(edit), answer.clone()).await;
+        let none = if channel == Channel::Slack { json!([]) } else { Value::Null };
+        assert_eq!(edited[field], none);
+    }
+}
+
+/// A section takes 3,000 characters, a message of ours 3,500: a longer one has two, cut between lines and in no code block.
+#[tokio::test]
+async fn slack_shows_a_button_under_every_text_that_can_be_cut_into_sections() {
+    let line = "word ".repeat(20);
+    let lines = |count: usize| vec![line.trim(); count].join("\n");
+    let code = |count: usize| format!("```\n{}\n```", lines(count));
+    for (text, sections) in [
+        (lines(20), vec![lines(20)]),
+        (lines(34), vec![lines(30), lines(4)]),
+        (format!("{}\n\n{}", lines(20), code(12)), vec![format!("{}\n", lines(20)), code(12)]),
+        (code(34), Vec::new()),
+        ("x".repeat(3400), Vec::new()),
+    ] {
+        let (_, sent) = send_last(&frame(Channel::Slack, &text), Some("1.2"), json!({ "ok": true, "ts": "1.2" })).await;
+        let blocks = sent["blocks"].as_array().expect("blocks");
+        let texts: Vec<&str> = blocks.iter().filter_map(|block| block["text"]["text"].as_str()).collect();
+        assert_eq!(texts, sections);
+        assert_eq!(blocks.len(), if sections.is_empty() { 0 } else { sections.len() + 1 });
+        assert_eq!(sent["text"].as_str().map(str::len), Some(text.len()), "the whole text is there in any case");
     }
 }
 

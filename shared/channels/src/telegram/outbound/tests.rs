@@ -59,7 +59,10 @@ fn plain(parts: &[Part]) -> String {
 fn tg_mdv2_dash_and_tg_mdv2_selfref() {
     assert_eq!(html("Steps:\n- open v1.2\n- run it!"), ["Steps:\n• open v1.2\n• run it!"]);
     let text = "Use parse_mode and set MY_VAR";
-    assert_eq!(parts(text), [Part { text: text.to_owned(), plain: text.to_owned(), units: text.len(), buttons: None }]);
+    assert_eq!(
+        parts(text),
+        [Part { text: text.to_owned(), plain: text.to_owned(), units: text.len(), buttons: Vec::new() }]
+    );
 }
 
 /// Cases tg-html-generic and tg-html-no-escape: exactly `&`, `<` and `>` are escaped, once.
