@@ -17,5 +17,6 @@ mod long_turns;
 mod slack_ingress;
 mod slash_commands;
 mod steering;
+mod stop_button;
 mod thinking;
 mod turns;

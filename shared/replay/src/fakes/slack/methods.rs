@@ -146,14 +146,21 @@ fn update(context: &mut Context<'_>) -> Outcome {
     let channel = channel(context.arguments).ok_or("channel_not_found")?;
     // Other than for a post, `parse` is `client` where it is left out (docs.slack.dev, `chat.update`).
     let links_names = content::links_names(context.arguments, "client");
-    let content = Content::read(context.arguments, content::MAX_EDIT, links_names)?;
+    let mut arguments = context.arguments.clone();
+    if arguments["blocks"].is_null()
+        && let Ok(message) = ours(context, &channel, "cant_update_message")
+    {
+        // Whether an update without blocks keeps the old ones has changed over the years: the fake takes the worse for true.
+        arguments["blocks"] = message.content["blocks"].clone();
+    }
+    let content = Content::read(&arguments, content::MAX_EDIT, links_names)?;
     let chat = context.chat(&channel);
     if links_names {
         // Whether an edit rings for the names that it links is not documented: the fake takes the worse for true.
         let rung = content.visible.pings.iter().map(|mention| Rung { chat: chat.clone(), mention: mention.clone() });
         context.pings.extend(rung);
     }
-    let mut compared = content.compared(context.arguments);
+    let mut compared = content.compared(&arguments);
     let message = ours(context, &channel, "cant_update_message")?;
     if compared["metadata"].is_null() {
         // Left out, the old ones stay.

@@ -56,6 +56,27 @@ fn request(token: &str, method: &str, body: &Value) -> PlatformRequest {
     }
 }
 
+/// An update without blocks keeps those that are there, with their buttons; an empty list takes them away.
+#[test]
+fn blocks_stay_until_an_update_takes_them_away() {
+    let mut fixture = Fixture::new();
+    let label = json!({ "type": "plain_text", "text": "Stop" });
+    let button = json!({ "type": "button", "text": label, "action_id": "stop", "value": "1" });
+    let blocks = json!([
+        { "type": "section", "text": { "type": "mrkdwn", "text": "a" } }, { "type": "actions", "elements": [button] },
+    ]);
+    let posted = fixture.call("chat.postMessage", json!({ "channel": "C1", "text": "a", "blocks": blocks }));
+    for (blocks, text, buttons) in [(Value::Null, "a", json!(["Stop"])), (json!([]), "b", json!([]))] {
+        let mut update = json!({ "channel": "C1", "ts": posted["ts"], "text": "b" });
+        if !blocks.is_null() {
+            update["blocks"] = blocks;
+        }
+        assert_eq!(fixture.call("chat.update", update)["ok"], true);
+        let message = fixture.shown("slack:main:C1")["messages"][0].clone();
+        assert_eq!((&message["text"], &message["buttons"]), (&json!(text), &buttons));
+    }
+}
+
 #[test]
 fn a_message_is_posted_updated_and_deleted() {
     let mut fixture = Fixture::new();
