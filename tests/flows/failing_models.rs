@@ -106,3 +106,22 @@ fn a_stop_by_api_reaches_a_stream() {
     ];
     assert_eq!(texts(&played(&lines)), ["One\n\n(stopped)"]);
 }
+
+/// A secret that an answer ends in the middle of is no secret yet by its shape, and is not shown all the same.
+#[test]
+fn a_cut_answer_shows_no_half_of_a_secret() {
+    let half = format!("ghp_{}", "a1B2c".repeat(7));
+    let cut = json!({"model": {"chunks": [format!("The key is {half}")], "stop": "max_tokens"}});
+    let output = played(&[say("what is the key?"), cut, run()]);
+    let shown = texts(&output);
+    assert_eq!(shown.len(), 1, "{shown:?}");
+    assert!(shown[0].starts_with("The key is") && !output["chats"].to_string().contains("ghp_"), "{shown:?}");
+}
+
+/// A queue that takes every visibility and says so to nobody costs time, and no reply.
+#[test]
+fn a_queue_that_confirms_nothing_for_two_minutes_costs_no_reply() {
+    let fault = json!({"fault": {"queue": "set_visibility", "for": 120, "error": "lost_answer"}});
+    let output = played(&[say("hi"), fault, run()]);
+    assert_eq!((texts(&output).len(), &output["dead"]), (1, &json!([])));
+}

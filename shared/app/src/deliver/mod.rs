@@ -235,7 +235,8 @@ impl Delivery {
             // Whatever comes after it says more.
             Err(_) if is_frame => Settled::Done,
             Err(Stop::Wait(wait)) => Settled::Back(wait),
-            Err(Stop::Ended) => Settled::Back(growing(1)),
+            // Whatever keeps the queue from saying so may last for longer than the receives that a reply has.
+            Err(Stop::Ended) => Settled::Back(growing(hold.record.receive_count)),
             Err(Stop::Store(error)) => {
                 tracing::error!(target: DELIVERY, event_id, error = %chain(&error),
                     "the delivery of event {event_id} is put off");
