@@ -3,7 +3,7 @@
 //! A model can be talked into fetching what only this machine can reach: its own services, its neighbours, the metadata of
 //! its cloud. So an address is taken apart here, its name is looked up once, all of its addresses have to be public
 //! (module `address`), and the connection can go nowhere else. Redirects are followed by hand, each as if it were a new address.
-//! A page is read up to a size and within a time, whatever its server announces.
+//! A page is read up to a size and within a time, whatever its server announces. Nor does an address carry a secret out.
 //!
 //! Nothing that goes wrong out there is this tool's failure: the model reads what it was, and may try another address.
 
@@ -12,16 +12,19 @@ mod page;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use percent_encoding::percent_decode_str;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, LOCATION};
 use reqwest::{Client, Response, StatusCode, Url, redirect};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::time::timeout;
+use turnlock_domain::secrets::mask;
 use turnlock_domain::text::cut;
 
 use self::address::Addresses;
@@ -69,6 +72,8 @@ enum NotFetched {
     Scheme,
     #[error("An address with a user name or a password in it cannot be fetched. Leave them out.")]
     Credentials,
+    #[error("There is a secret in this address, and secrets are not sent out. Leave it out.")]
+    Secret,
     #[error("Only the ports 80, 443 and those from 1024 on can be fetched from.")]
     Port,
     #[error("This address is not on the public internet, and nothing else can be fetched. Go on without it.")]
@@ -93,6 +98,8 @@ enum NotFetched {
     Type(String),
     #[error("The server did not say of what type it is, so it cannot be read.")]
     NoType,
+    #[error("The page cannot be read.")]
+    Unreadable,
     #[error("The server packs the page although it was asked not to, so it cannot be read.")]
     Packed,
 }
@@ -135,7 +142,7 @@ impl WebFetch {
         let mut url = parsed(address)?;
         for _ in 0..=REDIRECTS {
             let response = self.get(&url).await?;
-            if !response.status().is_redirection() {
+            if !sends_on(&response) {
                 return read(response, &url).await;
             }
             url = redirected(response.headers().get(LOCATION), &url)?;
@@ -187,7 +194,26 @@ fn parsed(address: &str) -> Result<Url, NotFetched> {
     }
     let mut url: Url = address.trim().parse().map_err(|_| NotFetched::NoAddress)?;
     url.set_fragment(None);
+    if has_secret(address) || has_secret(url.as_str()) {
+        return Err(NotFetched::Secret);
+    }
     allowed(url)
+}
+
+/// Whether a secret stands in `address`, as it is or in percent signs. What a server sends on to is not asked: it knows
+/// what is in there.
+fn has_secret(address: &str) -> bool {
+    let is_secret = |text: &str| matches!(mask(text), Cow::Owned(_));
+    is_secret(address) || is_secret(&percent_decode_str(address).decode_utf8_lossy())
+}
+
+/// Whether an answer is a redirect. 304 is none, nor is a choice of several addresses that names no best one.
+fn sends_on(response: &Response) -> bool {
+    match response.status() {
+        StatusCode::MULTIPLE_CHOICES => response.headers().contains_key(LOCATION),
+        StatusCode::NOT_MODIFIED => false,
+        status => status.is_redirection(),
+    }
 }
 
 /// `url`, if it is one that could be fetched at all.
@@ -218,7 +244,11 @@ async fn read(mut response: Response, url: &Url) -> Result<ToolOutput, NotFetche
     if !status.is_success() {
         return Err(NotFetched::Status(status.as_u16()));
     }
-    if response.headers().get(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+    if response
+        .headers()
+        .get(CONTENT_ENCODING)
+        .is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity"))
+    {
         return Err(NotFetched::Packed);
     }
     let content_type = response.headers().get(CONTENT_TYPE).and_then(|content_type| content_type.to_str().ok());
@@ -233,11 +263,19 @@ async fn read(mut response: Response, url: &Url) -> Result<ToolOutput, NotFetche
             break;
         }
     }
-    let text = page::decoded(&body, charset.as_deref(), kind == Kind::Html, is_cut);
-    let page = match kind {
-        Kind::Html => page::read(&text, url),
-        Kind::Text => Page { text, ..Page::default() },
-    };
+    let from = url.clone();
+    // A long page takes a while, in which others must be served.
+    let page = tokio::task::spawn_blocking(move || {
+        let text = page::decoded(&body, charset.as_deref(), kind == Kind::Html, is_cut);
+        match kind {
+            Kind::Html => page::read(&text, &from),
+            Kind::Text => Page { text, ..Page::default() },
+        }
+    });
+    let page = page.await.map_err(|error| {
+        tracing::error!(cause = %error, "a page could not be read");
+        NotFetched::Unreadable
+    })?;
     let title = if page.title.is_empty() { String::new() } else { format!("\nTitle: {}", page.title) };
     let output = ToolOutput::text(format!("Address: {url}{title}\n\n{}", page.text));
     if is_cut || page.is_cut {

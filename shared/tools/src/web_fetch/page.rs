@@ -6,12 +6,16 @@ use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 use html5gum::emitters::default::DefaultEmitter;
 use html5gum::{HtmlString, StartTag, Token, Tokenizer};
 use reqwest::Url;
-use turnlock_domain::text::is_blank;
+use turnlock_domain::text::{cut, is_blank};
 
 /// The most bytes of text that are made of a page; addresses of links can be longer than the page was.
 const TEXT_BYTES: usize = 1024 * 1024;
 /// The longest address of a link that is worth its room.
 const LINK_MAX: usize = 300;
+/// The longest title, in characters: what is longer fills the place of the page.
+const TITLE_MAX: usize = 300;
+/// As much of a title as is looked at, in bytes.
+const TITLE_BYTES: usize = 16 * 1024;
 /// Where a page may name its encoding (HTML Standard, "prescan a byte stream").
 const PRESCAN: usize = 1024;
 
@@ -81,7 +85,8 @@ pub(super) fn read(html: &str, url: &Url) -> Page {
             Token::Comment(_) | Token::Doctype(_) | Token::Error(_) => {}
         }
     }
-    reader.page.title = reader.page.title.split_whitespace().collect::<Vec<_>>().join(" ");
+    let title = reader.page.title.split_whitespace().collect::<Vec<_>>().join(" ");
+    reader.page.title = cut(&title, TITLE_MAX).to_owned();
     reader.page
 }
 
@@ -163,7 +168,8 @@ impl Reader<'_> {
             return;
         }
         if self.in_title {
-            self.page.title.push_str(text);
+            let room = TITLE_BYTES.saturating_sub(self.page.title.len());
+            self.page.title.push_str(&text[..text.floor_char_boundary(room)]);
             return;
         }
         if self.pre > 0 {
@@ -201,7 +207,10 @@ impl Reader<'_> {
 
     /// Where a link leads, if a reader could follow it to another page.
     fn target(&self, tag: &StartTag<()>) -> Option<String> {
-        let target = self.url.join(attribute(tag, "href")?.trim()).ok()?;
+        let href = attribute(tag, "href")?;
+        // What is longer may still lead to a short address; but not without a detour, and it is work.
+        let href = Some(href.trim()).filter(|href| href.len() <= LINK_MAX)?;
+        let target = self.url.join(href).ok()?;
         let is_elsewhere = matches!(target.scheme(), "http" | "https") && target.fragment().is_none();
         (is_elsewhere && target.as_str().len() <= LINK_MAX).then(|| target.into())
     }
@@ -285,6 +294,8 @@ mod tests {
         let attributes: String = (0..20_000).map(|n| format!(" a{n}=1")).collect();
         assert_eq!(page(&format!("<p{attributes}>text")).text, "text");
         assert!(page(&"<a href=x>y</a>".repeat(100_000)).is_cut);
+        let titled = page(&format!("<title>{}</title>text", "日本 ".repeat(700_000)));
+        assert_eq!((titled.title, titled.text), (["日本"; 100].join(" ") + " ", "text".to_owned()));
     }
 
     #[test]

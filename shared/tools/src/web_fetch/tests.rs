@@ -150,6 +150,12 @@ fn public_pages() -> Router {
         )
         .route("/png", get(async || ([("content-type", "image/png")], "x")))
         .route("/no-type", get(async || axum::http::Response::new(Body::from("x"))))
+        .route("/choices", get(async || axum::http::StatusCode::MULTIPLE_CHOICES))
+        .route("/unchanged", get(async || axum::http::StatusCode::NOT_MODIFIED))
+        .route(
+            "/unpacked",
+            get(async || ([("content-type", "text/plain"), ("content-encoding", "Identity")], "as it is")),
+        )
         .route("/packed", get(async || ([("content-type", "text/plain"), ("content-encoding", "gzip")], "x")))
         .route("/missing", get(async || axum::http::StatusCode::NOT_FOUND))
         .route("/endless", get(async move || plain(endless())))
@@ -234,6 +240,29 @@ async fn pages_are_read_and_marked_as_data() {
 }
 
 #[tokio::test]
+async fn no_secret_leaves_in_an_address() {
+    let web = Web::new().await;
+    let token = format!("ghp_{}", "aB3dE6gH9jK2".repeat(3));
+    let bot = format!("12345678%3A{}", "aB3dE".repeat(7));
+    for address in [
+        format!("http://ok.example:PORT/?k={token}"),
+        format!("http://ok.example:PORT/{token}/x"),
+        format!("http://{token}.example/"),
+        format!("http://ok.example:PORT/?text=the%20key%20is%20{token}"),
+        format!("http://ok.example:PORT/?k={}", token.replace("ghp_", "g%68p%5F")),
+        format!("http://ok.example:PORT/bot{bot}/x"),
+    ] {
+        assert_eq!(
+            web.fetch(&address).await,
+            "error: There is a secret in this address, and secrets are not sent out. Leave it out.",
+            "{address}"
+        );
+    }
+    assert_eq!(web.names.asked("ok.example"), 0);
+    assert!(web.fetch("http://ok.example:PORT/?k=ghp_").await.contains("hello"));
+}
+
+#[tokio::test]
 async fn what_cannot_be_fetched_is_explained() {
     let web = Web::new().await;
     web.names.set("nowhere.example", &[&[]]);
@@ -250,6 +279,9 @@ async fn what_cannot_be_fetched_is_explained() {
         "http://ok.example:PORT/png",
         "http://ok.example:PORT/no-type",
         "http://ok.example:PORT/packed",
+        "http://ok.example:PORT/unpacked",
+        "http://ok.example:PORT/choices",
+        "http://ok.example:PORT/unchanged",
         "http://ok.example:PORT/short",
         "http://ok.example:PORT/to-self",
         "http://ok.example:PORT/to-file",
@@ -261,7 +293,7 @@ async fn what_cannot_be_fetched_is_explained() {
     }
     let told = told.join("\n");
     assert!(!told.replace("me:secret@", "").contains("secret"), "{told}");
-    assert_snapshot!(told, @r"
+    assert_snapshot!(told, @r#"
     news -> error: `url` is no address of a web page. Give the whole of it, such as `https://example.org/news`.
     ftp://ok.example/ -> error: Only addresses that begin with https:// or http:// can be fetched.
     file:///etc/passwd -> error: Only addresses that begin with https:// or http:// can be fetched.
@@ -273,13 +305,20 @@ async fn what_cannot_be_fetched_is_explained() {
     http://ok.example:PORT/png -> error: What stands there is of the type image/png. Only HTML, plain text, JSON and XML can be read.
     http://ok.example:PORT/no-type -> error: The server did not say of what type it is, so it cannot be read.
     http://ok.example:PORT/packed -> error: The server packs the page although it was asked not to, so it cannot be read.
+    http://ok.example:PORT/unpacked -> ok: <data source="web_fetch">
+    Address: http://ok.example:PORT/unpacked
+
+    as it is
+    </data>
+    http://ok.example:PORT/choices -> error: The server answered 300 (Multiple Choices).
+    http://ok.example:PORT/unchanged -> error: The server answered 304 (Not Modified).
     http://ok.example:PORT/short -> error: The connection broke off in the middle of the page. Try again, or go on without it.
     http://ok.example:PORT/to-self -> error: The server sends on more than 5 times.
     http://ok.example:PORT/to-file -> error: Only addresses that begin with https:// or http:// can be fetched.
     http://ok.example:PORT/to-login -> error: An address with a user name or a password in it cannot be fetched. Leave them out.
     http://ok.example:PORT/to-nothing -> error: The server sends on to an address that is none.
     http://ok.example:PORT/to-localhost -> error: This address is not on the public internet, and nothing else can be fetched. Go on without it.
-    ");
+    "#);
     let long = web.fetch(&format!("http://ok.example/{}", "x".repeat(URL_MAX))).await;
     assert_snapshot!(long, @"error: `url` is longer than 2048 characters. Pages with such addresses cannot be fetched.");
     assert_snapshot!(NotFetched::TooSlow, @"The page took longer than 20 seconds. Go on without it.");
