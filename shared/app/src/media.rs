@@ -101,8 +101,12 @@ pub(crate) async fn with_files(files: &Files, event: &InboundEvent, shown: Shown
     let mut total = 0;
     for ((block, kind, _), found) in wanted.into_iter().zip(found) {
         let found = found.and_then(|(mime_type, bytes)| {
+            // What is not shown takes no room from those behind it.
+            if total + bytes.len() > MAX_TOTAL {
+                return Err(NotShown::TooMany);
+            }
             total += bytes.len();
-            if total > MAX_TOTAL { Err(NotShown::TooMany) } else { Ok((mime_type, bytes)) }
+            Ok((mime_type, bytes))
         });
         match found {
             Ok((mime_type, bytes)) => {
@@ -226,6 +230,10 @@ fn reason(not_shown: &NotShown, kind: Kind) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use turnlock_channels::http::{PlatformError, PlatformRequest, PlatformResponse};
+
     use super::*;
 
     fn file(name: &str, mime_type: &str) -> ContentBlock {
@@ -271,6 +279,47 @@ mod tests {
         for (mime_type, bytes, want) in table {
             assert_eq!(is_of(mime_type, bytes), want, "{mime_type} {bytes:?}");
         }
+    }
+
+    /// Telegram with a file of each size: its id is its size in bytes.
+    struct Telegram;
+
+    #[async_trait::async_trait]
+    impl PlatformHttp for Telegram {
+        async fn send(&self, request: PlatformRequest, _: Duration) -> Result<PlatformResponse, PlatformError> {
+            let body = match serde_json::from_slice::<serde_json::Value>(&request.body) {
+                Ok(asked) => {
+                    let path = format!("documents/{}", asked["file_id"].as_str().unwrap_or_default());
+                    let answer = serde_json::json!({ "ok": true, "result": { "file_path": path } });
+                    Bytes::from(answer.to_string())
+                }
+                Err(_) => {
+                    let size = request.url.rsplit('/').next().and_then(|size| size.parse().ok()).expect("a size");
+                    Bytes::from("x".repeat(size))
+                }
+            };
+            Ok(PlatformResponse { status: 200, headers: http::HeaderMap::new(), body })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_refused_takes_no_room_from_others() {
+        let client = telegram::Client::new(Arc::new(Telegram), "main", "1:token".into(), "http://telegram.invalid");
+        let sizes = [3_700_000, 3_700_000, 3_700_000, 3_700_000, 10_000];
+        let blocks = sizes.map(|size| ContentBlock {
+            name: Some("a.txt".to_owned()),
+            ..ContentBlock::media(ContentType::File, format!("telegram-file:{size}"), "text/plain")
+        });
+        let mut event: InboundEvent = serde_json::from_value(serde_json::json!({
+            "event_id": "e1", "event_type": "message", "channel": "telegram", "chat_id": "5", "sender_id": "7",
+            "timestamp": "2026-01-05T09:00:00Z", "content": [],
+        }))
+        .expect("an event");
+        event.content = blocks.into();
+        let shown = Shown { documents: true, ..Shown::default() };
+        let content = with_files(&Files::new().with_telegram(client), &event, shown).await;
+        let got: Vec<bool> = content.iter().map(|block| block.url.starts_with("data:")).collect();
+        assert_eq!(got, [true, true, true, false, true]);
     }
 
     #[test]
