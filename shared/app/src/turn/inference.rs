@@ -198,15 +198,16 @@ impl Inference<'_> {
         let calls = answer.content.iter().any(|block| matches!(block, Block::ToolUse { .. }));
         match &answer.stop {
             StopReason::MaxTokens => return Ok(Some(ended(std::mem::take(progress), answer, Ending::Answered))),
-            StopReason::Refused if !calls && visible(&answer.content, progress).is_empty() => {
+            StopReason::Refused if visible(&answer.content, progress).is_empty() => {
                 let said = std::mem::take(&mut progress.said);
                 return Ok(Some(End::Ended(said, Ending::Failed(Failure::ModelRefused))));
             }
+            // What was blocked in the middle may look whole: it asks for nothing.
+            StopReason::Refused => return Ok(Some(ended(std::mem::take(progress), answer, Ending::Answered))),
             // An answer that is malformed, or none for want of room, is a failed call.
             StopReason::EndTurn
             | StopReason::ToolUse
             | StopReason::StopSequence
-            | StopReason::Refused
             | StopReason::Malformed
             | StopReason::ContextFull
             | StopReason::Other(_) => {}
@@ -235,6 +236,8 @@ impl Inference<'_> {
             StepWritten::Written => self.lease.renewed(asked_at),
             StepWritten::Stopped => {
                 let said = partial(&Message::new(Role::Assistant, step.output).text());
+                // It is stripped already.
+                progress.said.starts_in_reasoning = false;
                 return Ok(Some(ended(std::mem::take(progress), said, Ending::Stopped)));
             }
             StepWritten::LockLost => return Ok(Some(End::LockLost)),

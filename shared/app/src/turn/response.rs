@@ -105,6 +105,7 @@ pub(super) fn draft(
         Ending::Stopped | Ending::Failed(_) => messages.extend(said.steps.iter().cloned().map(unheard)),
     }
     messages.push(reply(said, ending, &intro, &visible));
+    let messages = messages.into_iter().map(kept).collect();
     let mut draft = Draft {
         event_id: envelope.event.event_id.clone(),
         session: lock.session.clone(),
@@ -177,9 +178,15 @@ pub(super) fn without_question(settings: &AgentSettings, said: Said, reason: Fai
         return Vec::new();
     }
     let mut messages = vec![Message::user("(a message that is not at hand any more)")];
-    messages.extend(said.steps.into_iter().map(unheard));
+    messages.extend(said.steps.into_iter().map(unheard).map(kept));
     messages.push(Message::assistant(settings.language.failed(reason)));
     messages
+}
+
+/// A message as the history has it: no model wants reasoning back that is not sealed, once its turn is over.
+fn kept(mut message: Message) -> Message {
+    message.content.retain(|block| !matches!(block, Block::Reasoning(reasoning) if !reasoning.is_sealed()));
+    message
 }
 
 /// A message of a turn that gives no answer, without what somebody said meanwhile: that has a turn of its own.
@@ -238,7 +245,7 @@ fn intro(settings: &AgentSettings, envelope: &Envelope, head: &Head, ending: End
     }
 }
 
-/// The last message: signed reasoning as it came (its model wants it back), then what people see.
+/// The last message: reasoning as it came (its model wants it back), then what people see.
 fn reply(said: &Said, ending: Ending, intro: &str, visible: &str) -> Message {
     let whole = match (intro.is_empty(), visible.is_empty()) {
         (true, _) => visible.to_owned(),

@@ -1,11 +1,14 @@
 //! The steps of a turn: what runs at once, what is handed back in the middle, what holds over many invocations.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 use turnlock_app::turn::Handled;
 use turnlock_domain::turn::{Failure, Outcome};
+use turnlock_models::wire::Wire;
+use turnlock_models::{Capabilities, Router, Scripted};
 
 use crate::talk::Talk;
 
@@ -197,4 +200,69 @@ async fn a_secret_in_a_reply_is_masked() {
     talk.take().await;
     assert_eq!(talk.sent()[0].text(), "The key is [secret removed].");
     assert_eq!(talk.history().await[0].messages[1].text(), "The key is [secret removed].");
+}
+
+/// An answer that was blocked in the middle asks for nothing, however whole its calls look; of one that ended for a reason
+/// nobody knows the last call may be cut off.
+#[tokio::test(start_paused = true)]
+async fn no_call_of_a_blocked_answer_runs() {
+    let refused = Outcome::Failed { reason: Failure::ModelRefused };
+    let table = [
+        ("refused", json!(["I cannot say that."]), &[][..], Outcome::Replied),
+        ("refused", json!([]), &[], refused),
+        ("bored", json!(["Well."]), &["note 1"], Outcome::Replied),
+    ];
+    for (stop, chunks, ran, outcome) in table {
+        let talk = Talk::new().await;
+        let calls = [1, 2].map(|n| json!({ "name": "note", "input": { "n": n } }));
+        script(&talk, json!({ "chunks": chunks, "tools": calls, "stop": stop }));
+        talk.model_says("Done.");
+        talk.hears("e1", "go").await;
+        assert_eq!(talk.take().await, Some(Handled::Done));
+        assert_eq!(talk.ran.calls(), ran, "{stop}");
+        assert_eq!(talk.outcome("e1").await, Some(outcome), "{stop}");
+        if ran.is_empty() && chunks[0].is_string() {
+            assert_eq!(talk.sent()[0].text(), "I cannot say that.");
+        }
+    }
+}
+
+/// Reasoning that nobody signed goes back to its model while the turn lasts, and is in no history.
+#[tokio::test(start_paused = true)]
+async fn only_sealed_reasoning_is_kept() {
+    let talk = Talk::new().await;
+    let chunks = json!([{ "reasoning": "plan" }, "Well.", { "reasoning": "signed", "signature": "c2ln" }]);
+    script(&talk, json!({ "chunks": chunks, "tools": [{ "name": "look", "input": { "n": 1 } }] }));
+    script(&talk, json!({ "chunks": chunks }));
+    talk.hears("e1", "go").await;
+    talk.take().await;
+    assert!(talk.request(1).contains("plan"), "{}", talk.request(1));
+    let kept = serde_json::to_string(&talk.history().await[0].messages).unwrap();
+    assert!(!kept.contains("plan"), "{kept}");
+    assert_eq!(kept.matches("c2ln").count(), 2, "{kept}");
+}
+
+/// What a stopped step says is in the reply, also where the model's text begins inside its reasoning.
+#[tokio::test(start_paused = true)]
+async fn what_was_said_before_a_stop_is_stripped_once() {
+    let mut talk = Talk::new().await;
+    let capabilities = Capabilities { tools: true, starts_in_reasoning: true, ..Capabilities::default() };
+    talk.model = Arc::new(Scripted::new(Wire::Neutral).with_capabilities(capabilities));
+    talk.agent.models = Arc::new(Router::single(talk.model.clone()));
+    let calls = json!([{ "name": "look", "input": { "n": 1 } }]);
+    script(&talk, json!({ "chunks": ["hm</think>I will look.", { "wait": 1 }], "tools": calls }));
+    talk.hears("e1", "go").await;
+    let stop = async {
+        sleep(Duration::from_millis(500)).await;
+        talk.stop(2).await;
+    };
+    let (handled, ()) = tokio::join!(talk.take(), stop);
+    assert_eq!((handled, talk.outcome("e1").await), (Some(Handled::Done), Some(Outcome::Stopped)));
+    let text = talk.sent()[0].text();
+    assert!(text.starts_with("I will look.") && !text.contains("hm"), "{text}");
+    assert_eq!(talk.ran.calls(), Vec::<String>::new());
+}
+
+fn script(talk: &Talk, line: Value) {
+    talk.model.push(serde_json::from_value(line).unwrap());
 }
