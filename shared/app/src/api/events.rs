@@ -10,10 +10,12 @@ use turnlock_domain::session::{SessionKey, encode_part};
 use turnlock_domain::turn::Outcome;
 use turnlock_store::StoreError;
 use turnlock_store::admission::AdmissionState;
+use turnlock_store::approvals::Ask;
 use turnlock_store::gateway::GatewayEvent;
 use turnlock_store::sessions::Head;
 
 use super::{Api, Scope, not_found};
+use crate::approvals::card_text;
 use crate::turn::final_of;
 
 /// How far an event is.
@@ -27,8 +29,8 @@ pub(super) enum Progress {
     Asking {
         /// The approval's id.
         approval: String,
-        /// The card, once it is delivered.
-        card: Option<String>,
+        /// The card that asks for it.
+        card: String,
     },
     /// It is over.
     Done(Ending),
@@ -77,15 +79,10 @@ impl Api {
             return Ok(Some(EventView { event_id: id.clone(), session, progress }));
         }
         if let Some(event) = shown {
-            let progress = match event.frame {
-                Some(frame) if frame.kind == MessageKind::ApprovalRequest => {
-                    let head = self.store.head(&event.session).await?;
-                    asked(head.as_ref(), id).map_or(Progress::Running(None), |approval| Progress::Asking {
-                        approval,
-                        card: Some(frame.text),
-                    })
-                }
-                frame => Progress::Running(frame.map(|frame| frame.text)),
+            let progress = if event.asks() {
+                self.asking(self.asked(&event.session, id).await?).await?
+            } else {
+                Progress::Running(event.frame.map(|frame| frame.text))
             };
             return Ok(Some(EventView { event_id: id.clone(), session: event.session, progress }));
         }
@@ -93,13 +90,38 @@ impl Api {
         let head = self.store.head(&admission.session).await?;
         let running = head.as_ref().is_some_and(|head| head.unfinished.as_ref() == Some(id));
         let progress = match (running, admission.state) {
-            (true, _) if let Some(approval) = asked(head.as_ref(), id) => Progress::Asking { approval, card: None },
-            (true, _) => Progress::Running(None),
+            (true, _) => self.asking(head.and_then(|head| asked(&head, id))).await?,
             (false, AdmissionState::Queued) => Progress::Queued,
             // Nobody was promised anything: it is on its way to the queue, or the queue did not take it.
             (false, AdmissionState::Admitted) => return Ok(None),
         };
         Ok(Some(EventView { event_id: id.clone(), session: admission.session, progress }))
+    }
+
+    /// What the event's turn waits for, if it does.
+    pub(super) async fn asked(&self, session: &SessionKey, id: &EventId) -> Result<Option<Ask>, StoreError> {
+        Ok(self.store.head(session).await?.and_then(|head| asked(&head, id)))
+    }
+
+    /// The state of an event whose turn waits for `ask`, or runs. The card is made of what is asked: what delivery wrote may
+    /// be the card of something before.
+    pub(super) async fn asking(&self, ask: Option<Ask>) -> Result<Progress, StoreError> {
+        let approval = match ask {
+            Some(ask) => self.store.approval(&ask.id).await?,
+            None => None,
+        };
+        Ok(approval.map_or(Progress::Running(None), |approval| Progress::Asking {
+            card: card_text(self.admission.language, &approval),
+            approval: approval.id,
+        }))
+    }
+
+    /// The event whose turn took this one up.
+    pub(super) async fn merged(&self, id: &EventId) -> Result<Option<EventId>, StoreError> {
+        Ok(self.store.marker(id).await?.and_then(|marker| match marker.outcome() {
+            Outcome::Merged { into } => Some(into.clone()),
+            _ => None,
+        }))
     }
 
     /// The ending of an event that is committed while its final is on its way, or has none of its own.
@@ -116,10 +138,10 @@ impl Api {
     }
 }
 
-/// The id of the approval that the event's turn waits for.
-fn asked(head: Option<&Head>, id: &EventId) -> Option<String> {
-    let head = head.filter(|head| head.unfinished.as_ref() == Some(id))?;
-    head.ask.as_ref().filter(|ask| ask.decision.is_none()).map(|ask| ask.id.clone())
+/// What the event's turn waits for.
+fn asked(head: &Head, id: &EventId) -> Option<Ask> {
+    let ask = head.open_ask().filter(|ask| head.unfinished.as_ref() == Some(id) && ask.decision.is_none());
+    ask.cloned()
 }
 
 /// The event whose final delivery has written.
@@ -144,8 +166,7 @@ impl EventView {
             Progress::Queued => ("queued", None),
             Progress::Running(text) => ("running", text.as_ref().map(|text| message(text, MessageKind::Streaming))),
             Progress::Asking { card, .. } => {
-                let card = card.as_ref().map(|card| message(card, MessageKind::ApprovalRequest));
-                ("waiting_for_approval", card)
+                ("waiting_for_approval", Some(message(card, MessageKind::ApprovalRequest)))
             }
             Progress::Done(ending) => ("done", Some(message(&ending.text, ending.kind))),
             Progress::Merged(_) => ("done", None),

@@ -74,10 +74,10 @@ impl Api {
             if let Some(view) = shown.as_ref().and_then(done) {
                 return Ok(Some(view));
             }
-            // A caller who would wait for a person is told so.
-            if shown.is_some_and(|event| event.asks())
+            // A caller who would wait for a person is told so, and one whose message another turn took up.
+            if (shown.is_some_and(|event| event.asks()) || self.merged(id).await?.is_some())
                 && let Some(view) = self.event(id).await?
-                && matches!(view.progress, Progress::Asking { .. })
+                && matches!(view.progress, Progress::Asking { .. } | Progress::Merged(_))
             {
                 return Ok(Some(view));
             }

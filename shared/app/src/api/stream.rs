@@ -49,6 +49,7 @@ impl Api {
             api: self.reader(),
             id: id.clone(),
             seen: revision(seen),
+            asked: seen.splitn(3, '.').nth(2).map(str::to_owned),
             until: self.stream_limit.map(|limit| now + limit),
             said_at: now,
             pause: self.polling.shortest,
@@ -79,6 +80,8 @@ struct Feed {
     id: EventId,
     /// The newest frame that the client has.
     seen: Option<Revision>,
+    /// The approval that the client was shown last.
+    asked: Option<String>,
     until: Option<Instant>,
     said_at: Instant,
     pause: Duration,
@@ -112,35 +115,43 @@ impl Feed {
         if let Some(EventView { progress: Progress::Done(ending), .. }) = shown.as_ref().and_then(done) {
             return Ok(Some(self.end(&ending)));
         }
-        let asks = shown.as_ref().is_some_and(GatewayEvent::asks);
-        if let Some(frame) = shown.and_then(|event| event.frame).filter(|frame| self.seen < Some(frame.revision)) {
-            self.seen = Some(frame.revision);
-            let id = format!("{}.{}", frame.revision.fence, frame.revision.sequence);
-            if !asks {
-                return Ok(Some(event("frame", &id, &message(&frame.text, MessageKind::Streaming))));
-            }
-            // What is decided by now is not asked of anybody.
-            if let Some(EventView { progress: Progress::Asking { approval, .. }, .. }) =
-                self.api.event(&self.id).await?
-            {
-                let mut card = message(&frame.text, MessageKind::ApprovalRequest);
-                card["approval"] = json!(approval);
-                return Ok(Some(event("approval", &id, &card)));
+        if let Some(into) = self.api.merged(&self.id).await? {
+            self.ended = true;
+            return Ok(Some(event("merged", FINAL, &json!({ "merged_into": into }))));
+        }
+        if let Some(shown) = shown {
+            let news = if shown.asks() { self.card(&shown).await? } else { self.frame(shown) };
+            if news.is_some() {
+                return Ok(news);
             }
         }
         if self.said_at.elapsed() < KEEP_ALIVE {
             return Ok(None);
         }
         // An event may be over without a final of its own: that is looked for as seldom as there is something to say.
-        match self.api.event(&self.id).await? {
-            Some(EventView { progress: Progress::Done(ending), .. }) => return Ok(Some(self.end(&ending))),
-            Some(EventView { progress: Progress::Merged(into), .. }) => {
-                self.ended = true;
-                return Ok(Some(event("merged", FINAL, &json!({ "merged_into": into }))));
-            }
-            Some(_) | None => {}
+        if let Some(EventView { progress: Progress::Done(ending), .. }) = self.api.event(&self.id).await? {
+            return Ok(Some(self.end(&ending)));
         }
         Ok(Some(Bytes::from_static(b": waiting\n\n")))
+    }
+
+    fn frame(&mut self, shown: GatewayEvent) -> Option<Bytes> {
+        let frame = shown.frame.filter(|frame| self.seen < Some(frame.revision))?;
+        self.seen = Some(frame.revision);
+        Some(event("frame", &place(frame.revision), &message(&frame.text, MessageKind::Streaming)))
+    }
+
+    /// The card of what the turn waits for, once. Cards of one turn may stand in the same place, so its id says which one it
+    /// was; what is decided by now is not asked of anybody.
+    async fn card(&mut self, shown: &GatewayEvent) -> Result<Option<Bytes>, StoreError> {
+        let ask = self.api.asked(&shown.session, &self.id).await?.filter(|ask| self.asked.as_ref() != Some(&ask.id));
+        let Progress::Asking { approval, card } = self.api.asking(ask).await? else { return Ok(None) };
+        let revision = shown.frame.as_ref().map(|frame| frame.revision).unwrap_or_default();
+        self.seen = self.seen.max(Some(revision));
+        self.asked = Some(approval.clone());
+        let mut said = message(&card, MessageKind::ApprovalRequest);
+        said["approval"] = json!(approval);
+        Ok(Some(event("approval", &format!("{}.{approval}", place(revision)), &said)))
     }
 
     fn end(&mut self, ending: &Ending) -> Bytes {
@@ -154,7 +165,13 @@ fn event(name: &str, id: &str, data: &Value) -> Bytes {
     Bytes::from(format!("id: {id}\nevent: {name}\ndata: {data}\n\n"))
 }
 
+/// The id of what stands in this place.
+fn place(revision: Revision) -> String {
+    format!("{}.{}", revision.fence, revision.sequence)
+}
+
+/// The place that an id begins with.
 fn revision(id: &str) -> Option<Revision> {
-    let (fence, sequence) = id.split_once('.')?;
-    Some(Revision { fence: fence.parse().ok()?, sequence: sequence.parse().ok()? })
+    let mut parts = id.splitn(3, '.');
+    Some(Revision { fence: parts.next()?.parse().ok()?, sequence: parts.next()?.parse().ok()? })
 }
