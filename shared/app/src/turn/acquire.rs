@@ -130,7 +130,7 @@ impl Agent {
             0 => Said::default(),
             _ => {
                 let unstarted = head.unstarted_for(&lock);
-                journalled(&self.store.journal(session, other).await?, unstarted, false)
+                journalled(&self.store.journal(session, other).await?, unstarted)
             }
         };
         let messages = response::without_question(&self.settings, said, Failure::TooOld);

@@ -286,8 +286,8 @@ fn known(journal: &Journal, step: &Step, (index, id): (u32, &str)) -> Option<(Ca
 
 /// What a turn had done before it was ended without its model: the journal's steps, each call with what became of it.
 /// `unstarted` is from where on no call of the last step was started, if that is known.
-pub(super) fn journalled(journal: &Journal, unstarted: Option<u32>, starts_in_reasoning: bool) -> Said {
-    let mut said = Said { starts_in_reasoning, ..Said::default() };
+pub(super) fn journalled(journal: &Journal, unstarted: Option<u32>) -> Said {
+    let mut said = Said::default();
     for (left, step) in (0..journal.steps.len()).rev().zip(&journal.steps) {
         said.count(step);
         said.hear(&step.steered);

@@ -209,7 +209,7 @@ impl Agent {
                 0 => Said::default(),
                 _ => {
                     let journal = self.store.journal(&lock.session, &lock.event).await?;
-                    journalled(&journal, head.unstarted_for(lock), false)
+                    journalled(&journal, head.unstarted_for(lock))
                 }
             };
             return self.respond(receive, (lock, head), &said, ending, &scope).await;
