@@ -34,6 +34,10 @@ pub async fn handle(agent: &Agent, queue: &dyn Queue, record: &Record, deadline:
     if let Err(error) = queue.set_visibility(&record.receipt, VISIBILITY).await {
         tracing::debug!(message_id = record.message_id, %error, "the visibility was not set");
     }
+    if is_steer_copy(record) {
+        tracing::info!(message_id = record.message_id, "a text did not reach the turn that ran; its own turn has it");
+        return Handled::Done;
+    }
     let source = Source::of(record);
     let event_id = match source {
         Source::Inbound => match agent.settle_dead_letter(queue, record, deadline).await {
@@ -56,6 +60,11 @@ pub async fn handle(agent: &Agent, queue: &dyn Queue, record: &Record, deadline:
     let name = if source == Source::Unknown { send::queue_of(record).unwrap_or("unknown") } else { source.name() };
     let own_id = || EventId::from_stored(format!("{name}.{}", record.message_id));
     keep(agent, queue, record, (name, event_id.unwrap_or_else(own_id))).await
+}
+
+/// Whether it is the copy of a message for a turn that ran: nothing is lost with it, and there is nobody to alarm.
+fn is_steer_copy(record: &Record) -> bool {
+    serde_json::from_str::<Envelope>(&record.body).is_ok_and(|envelope| envelope.command == Some(Command::Steer))
 }
 
 /// Which queue gave a record up. Its body tells, but for the two copies of a `/new`, one of which is a command.

@@ -1,6 +1,6 @@
 //! Deciding about a call that waits for a person, from wherever: a button, a command, the API. One order everywhere: the
 //! decision is stored, then the turn is woken, then the card is settled. Each may be repeated, so a sender that died in
-//! between does all of it again.
+//! between does all of it again. The card of what was not decided is settled by whoever ends the turn.
 
 use turnlock_queue::{Queue, Receipt, SendError};
 use turnlock_store::approvals::{Approval, ApprovalState, Decided, Decision, Verdict};
@@ -83,23 +83,23 @@ impl Decisions<'_> {
         let (outcome, state, by) = match self.store.decide(approval, &decision).await? {
             Decided::Stored(head) => {
                 wake(self.inbound, &head).await;
-                (Outcome::Done, state_of(verdict), Some(who.to_owned()))
+                (Outcome::Done, state_of(verdict), who.to_owned())
             }
             Decided::Before { verdict, by } => {
                 // Whoever stored it may have died before the wake.
                 if let Some(head) = self.store.head(&approval.session).await? {
                     wake(self.inbound, &head).await;
                 }
-                (Outcome::Before { verdict, by: by.clone() }, state_of(verdict), Some(by))
+                (Outcome::Before { verdict, by: by.clone() }, state_of(verdict), by)
             }
-            Decided::Expired => (Outcome::Over, ApprovalState::Expired, None),
-            Decided::Stopped => (Outcome::Over, ApprovalState::Stopped, None),
-            Decided::Gone => (Outcome::Over, approval.state, None),
+            // What it ended with is the turn's to say, by its commit: it may still be decided by somebody whose clock is
+            // behind ours.
+            Decided::Expired | Decided::Stopped | Decided::Gone => return Ok(Outcome::Over),
         };
         let (id, session, state_word) = (&approval.id, &approval.session, state.as_str());
         tracing::info!(approval = id, event_id = %approval.event_id, %session, who, state = state_word,
             "the call of approval {id} is {state_word}");
-        let settled = Approval { state, decided_by: by, ..approval.clone() };
+        let settled = Approval { state, decided_by: Some(by), ..approval.clone() };
         send::outbound(self.outbound, &settled_card(self.language, &settled)).await?;
         Ok(outcome)
     }

@@ -56,12 +56,14 @@ impl Policy {
     }
 
     /// Whether `who` (as [`turnlock_domain::event::InboundEvent::person`] says it) may decide: a listed approver, or who
-    /// caused the turn. Whoever holds an API key vouches for the people it names.
+    /// caused the turn. Whoever holds an API key vouches for the people it names. Where a chat caused it (Telegram's
+    /// anonymous administrators write in its name, and press buttons in their own) nobody else can: it is no one person.
     #[must_use]
     pub fn may_decide(&self, who: &str, approval: &Approval) -> bool {
         let asked = |rest: &str| rest.is_empty() || rest.starts_with(':');
         // A channel alone is nobody.
-        who.contains(':') && (self.is_approver(who) || approval.asked_by.strip_prefix(who).is_some_and(asked))
+        let is_asker = || !is_chat(&approval.asked_by) && approval.asked_by.strip_prefix(who).is_some_and(asked);
+        who.contains(':') && (self.is_approver(who) || is_asker())
     }
 
     /// Whether `who` may decide whatever is asked, and by whom.
@@ -82,6 +84,12 @@ impl Default for Policy {
     fn default() -> Self {
         Self::from_config(&Config::default())
     }
+}
+
+/// Whether a person's name is that of a chat: only people have positive ids (Telegram Bot API, "Chat").
+fn is_chat(person: &str) -> bool {
+    let last = person.rsplit(':').next().unwrap_or_default();
+    person.starts_with("telegram:") && last.starts_with('-')
 }
 
 fn by_risk(risk: Risk) -> Action {
@@ -201,6 +209,17 @@ mod tests {
             assert_eq!(policy.may_decide(who, &asked), may, "{who:?}");
         }
         assert!(!policy.may_decide("", &asked_by("")), "nobody is nobody's asker");
+    }
+
+    /// Anybody who may write in the name of a chat would be its asker.
+    #[test]
+    fn where_a_chat_asks_only_approvers_decide() {
+        let policy = policy("[approvals]\napprovers = [\"telegram:7\"]");
+        for chat in ["telegram:-1001", "telegram:other:-1001"] {
+            let asked = asked_by(chat);
+            assert!(!policy.may_decide(chat, &asked) && policy.may_decide("telegram:7", &asked), "{chat}");
+        }
+        assert!(Policy::default().may_decide("gateway:shop:-5", &asked_by("gateway:shop:-5")));
     }
 
     #[test]

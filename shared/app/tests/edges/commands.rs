@@ -91,3 +91,14 @@ async fn a_given_up_reset_is_kept_and_not_answered() {
     assert!(kit.store.marker(&EventId::from_stored("e1")).await.unwrap().is_none());
     assert_eq!(kit.store.dead_items(10).await.unwrap().len(), 1);
 }
+
+/// The copy of a text for a turn that ran: its own turn has it, so nothing is lost and nobody is alarmed.
+#[tokio::test(start_paused = true)]
+async fn a_given_up_copy_of_a_text_is_neither_kept_nor_answered() {
+    let kit = Kit::new().await;
+    command(&kit, "e1", "steer").await;
+    let record = kit.control.receive(1).unwrap().remove(0);
+    assert_eq!(dead_letter::handle(&kit.agent(), &*kit.control, &record, Instant::now()).await, Handled::Done);
+    assert!(kit.batch().is_empty() && kit.store.dead_items(10).await.unwrap().is_empty());
+    assert!(kit.store.marker(&EventId::from_stored("e1")).await.unwrap().is_none());
+}

@@ -160,9 +160,10 @@ async fn tg_cbq_expired_loop() {
     assert_eq!(talk.kit.control.next_due().unwrap(), None, "nothing comes again");
     sleep(Duration::from_secs(3600)).await;
     let sent = presses(&talk, "t5", "7", &format!("approve:{}", asked.id)).await;
-    assert_eq!(texts(&sent)[1], "This request has expired. Please ask me again if it is still wanted.");
-    assert!(texts(&sent)[0].ends_with("Nobody decided in time, so I did not do it."));
+    let over = "This request has expired. Please ask me again if it is still wanted.";
+    assert_eq!(texts(&sent), [over], "the card is the turn's to settle");
     talk.settle().await;
+    assert!(texts(&talk.sent()).iter().any(|text| text.ends_with("Nobody decided in time, so I did not do it.")));
     assert!(talk.ran.calls().is_empty());
 }
 
@@ -179,6 +180,12 @@ async fn a_typed_decision_is_about_what_was_asked_before_it() {
     assert_eq!(texts(&sent), [newer]);
     let none = "There is no such request waiting for a decision.";
     assert_eq!(texts(&writes(&talk, "c2", "7", "/approve 000000").await), [none]);
+    for (id, text) in [("c5", "/approve but only a half".to_owned()), ("c6", format!("/approve {name} with care"))] {
+        let alone = format!(
+            "I have not taken that as a yes. To allow it, write `/approve {name}` with nothing behind it."
+        );
+        assert_eq!(texts(&writes(&talk, id, "7", &text).await), [alone], "{text}");
+    }
     assert_eq!(state(&talk, &asked).await.0, ApprovalState::Open);
     let sent = writes(&talk, "c3", "7", &format!("/deny {}", name.to_lowercase())).await;
     assert_eq!(texts(&sent)[1], "Denied. I will not do it.");
@@ -186,6 +193,16 @@ async fn a_typed_decision_is_about_what_was_asked_before_it() {
     assert_eq!(talk.take().await, Some(Handled::Done));
     assert_eq!(texts(&talk.sent()), ["Then not."]);
     assert_eq!(texts(&writes(&talk, "c4", "7", "/approve").await), [none]);
+}
+
+/// What stands behind a denial is its reason, and no name of a request.
+#[tokio::test(start_paused = true)]
+async fn a_denial_may_have_a_reason() {
+    let talk = parked().await;
+    let asked = talk.asked().await;
+    let sent = writes(&talk, "c1", "7", "/deny please not now").await;
+    assert_eq!(texts(&sent)[1], "Denied. I will not do it.");
+    assert_eq!(state(&talk, &asked).await.0, ApprovalState::Denied);
 }
 
 /// An approver decides in a chat of their own; the answer goes to where the question stands.
@@ -220,7 +237,8 @@ async fn v8_a_stop_wakes_a_turn_that_sleeps() {
     assert_eq!(talk.take().await, None, "whoever stored it died before the wake");
     assert_eq!(texts(&writes(&talk, "c2", "7", "/stop").await), ["Stopping."]);
     let sent = presses(&talk, "t1", "7", &format!("approve:{}", asked.id)).await;
-    assert_eq!(texts(&sent)[1], "This request has expired. Please ask me again if it is still wanted.");
+    let over = "This request has expired. Please ask me again if it is still wanted.";
+    assert_eq!(texts(&sent), [over], "the card is the turn's to settle: by its commit it is over");
     assert_eq!(talk.take().await, Some(Handled::Done), "it was woken");
     assert_eq!((talk.outcome("e1").await, talk.ran.calls()), (Some(Outcome::Stopped), vec![]));
 }
