@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use turnlock_domain::envelope::Envelope;
 use turnlock_domain::message::{Block, Message, Role};
+use turnlock_domain::secrets;
 use turnlock_domain::thinking;
 use turnlock_domain::turn::{Failure, ModelCall};
 use turnlock_models::{Answer, ModelError, ModelRequest, Router, StopReason};
@@ -279,16 +280,31 @@ fn visible(content: &[Block], progress: &Progress) -> String {
     thinking::strip(&text, progress.said.starts_in_reasoning)
 }
 
-/// A step's blocks without the text of thinking tags: it reaches no journal and no history.
+/// A step's blocks without the text of thinking tags and without secrets: neither reaches a journal or a history. What a
+/// tool is called with stays as it is, or it could not be called.
 fn stripped(content: Vec<Block>, starts_in_reasoning: bool) -> Vec<Block> {
     content
         .into_iter()
         .filter_map(|block| match block {
             Block::Text { text } => {
-                let text = thinking::strip(&text, starts_in_reasoning);
+                let text = secrets::mask(&thinking::strip(&text, starts_in_reasoning)).into_owned();
                 (!text.is_empty()).then_some(Block::Text { text })
             }
             other => Some(other),
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_of_a_step_has_no_thoughts_and_no_secrets() {
+        let token = format!("ghp_{}", "a1".repeat(18));
+        let call = Block::ToolUse { id: "1".into(), name: "pay".into(), input: serde_json::json!({ "with": token }) };
+        let said = Block::text(format!("<think>hm</think>I use {token} now."));
+        let kept = stripped(vec![said, call.clone()], false);
+        assert_eq!(kept, [Block::text("I use [secret removed] now."), call]);
+    }
 }
