@@ -20,7 +20,7 @@ const FUNCTION: Function = Function {
         names::SECRETS,
         names::TURN_SECONDS,
     ],
-    needs: &["*.api_key"],
+    needs: &["*.api_key", "tools.*.bearer"],
     for_images: &["telegram.*.bot_token", "slack.*.bot_token"],
 };
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use secrecy::ExposeSecret;
 use turnlock_config::{ApprovalRule, Config, LocalTarget, ToolSettings, ToolTarget};
 use turnlock_store::Store;
 use turnlock_tools::configured::{Command, Endpoint};
@@ -53,7 +54,7 @@ pub enum ToolsError {
         /// The tools that there are.
         known: String,
     },
-    /// The HTTP client could not be made.
+    /// The HTTP client could not be made, or its token is none.
     #[error("tools.{0}: an HTTP client cannot be made")]
     Client(String, #[source] Box<dyn std::error::Error + Send + Sync>),
 }
@@ -70,12 +71,12 @@ pub fn tools(config: &Config, store: &Store, functions: Option<Functions<'_>>) -
         check_timeout(name, settings, config.agent.limits.turn_seconds)?;
         let handler = match (&settings.target, functions) {
             (ToolTarget::Function { function, .. }, Some(functions)) => functions(name, function),
-            (ToolTarget::Function { local: Some(local), .. }, None) => local_tool(name, local)?,
+            (ToolTarget::Function { local: Some(local), .. }, None) => local_tool(name, local, settings)?,
             (ToolTarget::Function { local: None, .. }, None) => return Err(ToolsError::FunctionHere(name.clone())),
             (ToolTarget::Local(LocalTarget::Command(_)), Some(_)) => {
                 return Err(ToolsError::CommandOnAws(name.clone()));
             }
-            (ToolTarget::Local(local), _) => local_tool(name, local)?,
+            (ToolTarget::Local(local), _) => local_tool(name, local, settings)?,
         };
         if registry.register_handler(info(name, settings), handler).is_some() {
             return Err(ToolsError::Taken(name.clone()));
@@ -100,12 +101,17 @@ fn check_rules(config: &Config, registry: &Registry) -> Result<(), ToolsError> {
     Err(ToolsError::NoSuchTool { index, tool, known: known.join(", ") })
 }
 
-fn local_tool(name: &str, target: &LocalTarget) -> Result<Arc<dyn ToolHandler>, ToolsError> {
+fn local_tool(
+    name: &str,
+    target: &LocalTarget,
+    settings: &ToolSettings,
+) -> Result<Arc<dyn ToolHandler>, ToolsError> {
     match target {
-        LocalTarget::Url(url) => match Endpoint::new(name, url) {
-            Ok(endpoint) => Ok(Arc::new(endpoint)),
-            Err(cause) => Err(ToolsError::Client(name.to_owned(), cause)),
-        },
+        LocalTarget::Url(url) => {
+            let bearer = settings.bearer.as_ref().map(ExposeSecret::expose_secret);
+            let endpoint = Endpoint::new(name, url, bearer);
+            Ok(Arc::new(endpoint.map_err(|cause| ToolsError::Client(name.to_owned(), cause))?))
+        }
         LocalTarget::Command(words) => {
             let (program, arguments) =
                 words.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));

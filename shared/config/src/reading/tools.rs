@@ -20,6 +20,7 @@ pub(super) fn read_all(root: &mut Table, context: &mut Context<'_>, tools: &mut 
         schema: Value::Null,
         schema_file: None,
         target: ToolTarget::Local(LocalTarget::Command(Vec::new())),
+        bearer: None,
         risk: "execute".to_owned(),
         keyed: false,
         timeout: TIMEOUT,
@@ -39,6 +40,7 @@ fn read(entry: &mut Entry<'_, ToolSettings>, context: &mut Context<'_>) {
     table.read(context, "keyed", &mut tool.keyed, flag);
     table.read(context, "timeout", &mut tool.timeout, whole(1..=300));
     read_target(table, context, *is_new, tool);
+    read_bearer(table, context, tool);
 }
 
 /// The schema itself, or the path of the file that has it.
@@ -80,6 +82,18 @@ fn read_target(table: &mut Table, context: &mut Context<'_>, is_new: bool, tool:
     }
 }
 
+/// What an address is shown; nothing else is shown anything.
+fn read_bearer(table: &mut Table, context: &mut Context<'_>, tool: &mut ToolSettings) {
+    let has_url = matches!(
+        &tool.target,
+        ToolTarget::Local(LocalTarget::Url(_)) | ToolTarget::Function { local: Some(LocalTarget::Url(_)), .. }
+    );
+    if !has_url && table.has("bearer") {
+        context.problem(&table.path_of("bearer"), "is shown to a url, and there is none");
+    }
+    table.optional_secret(context, "bearer", &mut tool.bearer);
+}
+
 /// What `url` and `command` say.
 fn local_target(table: &mut Table, context: &mut Context<'_>) -> Vec<LocalTarget> {
     let (mut url, mut command) = (None, None);
@@ -98,7 +112,7 @@ fn local_target(table: &mut Table, context: &mut Context<'_>) -> Vec<LocalTarget
 
 #[cfg(test)]
 mod tests {
-    use secrecy::SecretString;
+    use secrecy::{ExposeSecret, SecretString};
     use serde_json::json;
 
     use super::*;
@@ -107,8 +121,14 @@ mod tests {
     /// `[tools.orders]` with a description, a schema and `more`.
     fn parse(more: &str) -> Result<ToolSettings, String> {
         let start = "[tools.orders]\ndescription = \"Looks orders up.\"\nschema = { type = \"object\" }\n";
-        let config = Config::parse(&format!("{start}{more}"), &|_| None).map_err(|error| error.to_string())?;
+        let lookup = |name: &str| (name == "ORDERS_TOKEN").then(|| "t0ken".to_owned());
+        let config = Config::parse(&format!("{start}{more}"), &lookup).map_err(|error| error.to_string())?;
         Ok(config.tools["orders"].clone())
+    }
+
+    /// All that can be compared of it.
+    fn shown(tool: &ToolSettings) -> String {
+        format!("{tool:?}")
     }
 
     fn local(url: &str) -> LocalTarget {
@@ -122,11 +142,13 @@ mod tests {
             schema: json!({"type": "object"}),
             schema_file: None,
             target: ToolTarget::Local(local("http://127.0.0.1:8080/orders/")),
+            bearer: None,
             risk: "execute".to_owned(),
             keyed: false,
             timeout: 30,
         };
-        assert_eq!(parse("url = \"http://127.0.0.1:8080/orders/\""), Ok(plain.clone()));
+        let read = |text: &str| shown(&parse(text).expect(text));
+        assert_eq!(read("url = \"http://127.0.0.1:8080/orders/\""), shown(&plain));
         let function = |local| ToolTarget::Function { function: "orders".to_owned(), local };
         let command = LocalTarget::Command(vec!["python3".to_owned(), "orders.py".to_owned()]);
         let table = [
@@ -136,10 +158,19 @@ mod tests {
             ("function = \"orders\"\nlocal.command = [\"python3\", \"orders.py\"]", function(Some(command))),
         ];
         for (text, target) in table {
-            assert_eq!(parse(text), Ok(ToolSettings { target, ..plain.clone() }), "{text}");
+            assert_eq!(read(text), shown(&ToolSettings { target, ..plain.clone() }), "{text}");
         }
         let more = parse("url = \"http://x\"\nrisk = \"read\"\nkeyed = true\ntimeout = 300").expect("parses");
         assert_eq!((more.risk.as_str(), more.keyed, more.timeout), ("read", true, 300));
+    }
+
+    #[test]
+    fn what_an_address_is_shown_is_a_secret() {
+        for target in ["url = \"http://x\"", "function = \"f\"\nlocal.url = \"http://x\""] {
+            let tool = parse(&format!("bearer = \"env:ORDERS_TOKEN\"\n{target}")).expect(target);
+            assert_eq!(tool.bearer.as_ref().map(ExposeSecret::expose_secret), Some("t0ken"));
+            assert!(!shown(&tool).contains("t0ken"));
+        }
     }
 
     #[test]
@@ -155,6 +186,15 @@ mod tests {
             (
                 "url = \"http://x\"\nlocal.url = \"http://y\"",
                 "tools.orders.local: stands in for a function, and there is none",
+            ),
+            ("url = \"http://x\"\nbearer = \"t0ken\"", "line 5: tools.orders.bearer: a secret is never written out"),
+            (
+                "url = \"http://x\"\nbearer = \"env:ABSENT\"",
+                "line 5: tools.orders.bearer: the environment variable ABSENT is not there",
+            ),
+            (
+                "command = [\"x\"]\nbearer = \"env:ORDERS_TOKEN\"",
+                "line 5: tools.orders.bearer: is shown to a url, and there is none",
             ),
             ("function = \"f\"\nlocal = {}", "line 5: tools.orders.local: must have either url or command"),
             ("function = \"f\"\ntimeout = 301", "line 5: tools.orders.timeout: must be a whole number from 1 to 300"),

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use secrecy::SecretString;
 use serde_json::Value;
 
 use crate::error::{ConfigError, Problem};
 
 /// A tool that the agent may call beside those that every agent has. Its name is that of its table.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct ToolSettings {
     /// What it does and when to use it, for the model.
     pub description: String,
@@ -18,6 +19,8 @@ pub struct ToolSettings {
     pub schema_file: Option<String>,
     /// What does it.
     pub target: ToolTarget,
+    /// What the agent shows its `url`, or that of its stand-in, as a bearer token, so that it answers nobody else.
+    pub bearer: Option<SecretString>,
     /// What its worst use can do, by its word: `read`, `write`, `execute` or `dangerous`.
     pub risk: String,
     /// Whether it honours the key of a call, so that a call may be made again.

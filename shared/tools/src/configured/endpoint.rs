@@ -2,12 +2,13 @@
 //!
 //! 2xx is an answer. 429 and 503 say that the call was not taken on; any other 5xx, and a connection that is lost after it
 //! was made, that nobody knows. Every other status is a refusal, and the model reads what it says. Redirects are not
-//! followed. The address is the operator's, so it may be one of an inner network.
+//! followed. The address is the operator's, so it may be one of an inner network; where it is shown a token of ours (RFC
+//! 6750), it can refuse everybody else.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
-use reqwest::header::CONTENT_TYPE;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, Response, redirect};
 use serde_json::Value;
 
@@ -28,12 +29,20 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// The tool `name` behind `url`.
+    /// The tool `name` behind `url`, which is shown the token `bearer`.
     ///
     /// # Errors
-    /// The HTTP client cannot be made.
-    pub fn new(name: &str, url: &str) -> Result<Self, Cause> {
+    /// The HTTP client cannot be made, or no header can carry the token.
+    pub fn new(name: &str, url: &str, bearer: Option<&str>) -> Result<Self, Cause> {
+        let mut headers = HeaderMap::new();
+        if let Some(bearer) = bearer {
+            let mut bearer = HeaderValue::from_str(&format!("Bearer {bearer}"))
+                .map_err(|_| "the bearer token has characters that no header can carry")?;
+            bearer.set_sensitive(true);
+            headers.insert(AUTHORIZATION, bearer);
+        }
         let client = Client::builder()
+            .default_headers(headers)
             .no_proxy()
             .redirect(redirect::Policy::none())
             .connect_timeout(CONNECT_WITHIN)

@@ -83,7 +83,7 @@ fn golden() -> Value {
 #[tokio::test]
 async fn an_endpoint_is_asked_with_input_context_and_key() {
     let (url, requests, _running) = server(|| respond(200, r#"{"open": 2, "note": "</data>"}"#)).await;
-    let endpoint = || Endpoint::new("orders", &format!("{url}/orders/")).expect("a client");
+    let endpoint = || Endpoint::new("orders", &format!("{url}/orders/"), None).expect("a client");
     assert_snapshot!(told_by(endpoint()).await, @r#"
     ok: <data source="orders">
     {"open": 2, "note": "&lt;/data>"}
@@ -91,6 +91,25 @@ async fn an_endpoint_is_asked_with_input_context_and_key() {
     "#);
     let asked = requests.lock().expect("requests").clone();
     assert_eq!(asked, [("/orders/".to_owned(), example().key, golden())]);
+}
+
+#[tokio::test]
+async fn an_endpoint_is_shown_its_token() {
+    let shown = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&shown);
+    let routes = Router::new().fallback(async move |received: Received| {
+        seen.lock().expect("shown").push(received.headers().get("authorization").cloned());
+    });
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let mut running = JoinSet::new();
+    running.spawn(async move { axum::serve(listener, routes).await.expect("serves") });
+    for bearer in [Some("t0ken"), None] {
+        told_by(Endpoint::new("orders", &url, bearer).expect("a client")).await;
+    }
+    assert_eq!(*shown.lock().expect("shown"), [Some("Bearer t0ken".parse().expect("a header")), None]);
+    let refused = Endpoint::new("orders", &url, Some("t0\nken")).err().expect("no header");
+    assert_eq!(refused.to_string(), "the bearer token has characters that no header can carry");
 }
 
 #[tokio::test]
@@ -110,13 +129,16 @@ async fn how_an_endpoint_ends_is_told_apart() {
         (502, "secret"),
     ] {
         let (url, _, _running) = server(move || respond(status, body)).await;
-        lines.push(format!("{status} {body} -> {}", told_by(Endpoint::new("orders", &url).expect("a client")).await));
+        lines.push(format!(
+            "{status} {body} -> {}",
+            told_by(Endpoint::new("orders", &url, None).expect("a client")).await
+        ));
     }
-    let closed = Endpoint::new("orders", "http://127.0.0.1:1/").expect("a client");
+    let closed = Endpoint::new("orders", "http://127.0.0.1:1/", None).expect("a client");
     lines.push(format!("no server -> {}", told_by(closed).await));
     let long = |n: usize| move || respond(200, vec![b'x'; n]);
     let (url, _, _running) = server(long(ANSWER_MAX + 1)).await;
-    let cut = told_by(Endpoint::new("orders", &url).expect("a client")).await;
+    let cut = told_by(Endpoint::new("orders", &url, None).expect("a client")).await;
     lines.push(format!("long -> {}", &cut[cut.find("</data>").expect("a frame")..]));
     assert_snapshot!(lines.join("\n"), @r#"
     200 "two\nlines" -> ok: <data source="orders">
