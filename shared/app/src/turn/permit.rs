@@ -17,6 +17,9 @@ use crate::policy::Action;
 /// The longest input that a person is asked about, in bytes of JSON: the card shows all of it.
 const MAX_SHOWN: usize = 16 * 1024;
 
+/// What a person has to decide at the least, however long its turn has waited for others.
+const SHORTEST_EXPIRY: Duration = Duration::from_secs(60);
+
 /// What the model is told of a call that the policy does not allow.
 pub(super) const DENIED: &str = "This call is not allowed here and was not executed. Do not try it again: go on without \
                                  it, or tell the user that you may not do it.";
@@ -37,19 +40,24 @@ pub(super) enum Permit {
 impl Inference<'_> {
     /// Notes in a new step which of its calls are asked for and which do not run.
     pub(super) fn judge(&self, step: &mut Step) {
-        let (mut asks, mut denied, mut unshown) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut asks, mut denied, mut unrun) = (Vec::new(), Vec::new(), Vec::new());
         for (index, id, name, input) in uses(step).take_while(|(index, ..)| *index < MAX_CALLS) {
-            let Some(tool) = self.tools.get(name).filter(|_| step.bad.iter().all(|(bad, _)| bad != id)) else {
+            if step.bad.iter().any(|(bad, _)| bad == id) {
+                continue;
+            }
+            // Settled now: nobody was asked about it, should a worker that has such a tool go on with the step.
+            let Some(tool) = self.tools.get(name) else {
+                unrun.push((id.clone(), self.tools.no_such_tool(name)));
                 continue;
             };
             match self.policy.action(tool, self.envelope) {
                 Action::Allow => {}
-                Action::Ask if input.to_string().len() > MAX_SHOWN => unshown.push((id.clone(), too_long())),
+                Action::Ask if input.to_string().len() > MAX_SHOWN => unrun.push((id.clone(), too_long())),
                 Action::Ask => asks.push(index),
                 Action::Deny => denied.push(index),
             }
         }
-        step.bad.extend(unshown);
+        step.bad.extend(unrun);
         (step.asks, step.denied) = (asks, denied);
     }
 
@@ -83,7 +91,9 @@ impl Inference<'_> {
 
     fn approval(&self, call: &Call, digest: String) -> Approval {
         let (event, asked_at) = (&self.envelope.event, self.store.clock().now_ms());
-        let closes_at = asked_at + self.policy.expiry().min(LONGEST_EXPIRY);
+        // All that a turn waits for together is bounded, however often it asks.
+        let left = (self.envelope.accepted_at + LONGEST_EXPIRY).since(asked_at).max(SHORTEST_EXPIRY);
+        let closes_at = asked_at + self.policy.expiry().min(left);
         Approval {
             id: self.store.approval_id(closes_at),
             session: self.lock.session.clone(),

@@ -14,9 +14,9 @@ use turnlock_domain::turn::{Failure, Outcome};
 use turnlock_queue::{NewMessage, Queue, QueueError, Receipt, ReceiptError, SendError};
 use turnlock_store::Store;
 use turnlock_store::approvals::{ApprovalState, Decided, Decision, Verdict};
-use turnlock_store::sessions::{Acquire, Acquired};
+use turnlock_store::sessions::{Acquire, Acquired, Lock, Release};
 
-use crate::talk::{INVOCATION, Talk, policy};
+use crate::talk::{INVOCATION, Talk, policy, tools};
 
 const SLEEP: Duration = Duration::from_secs(15 * 60);
 const NOT_EXECUTED: &str = "This call was not executed: the turn ended before it was started.";
@@ -467,4 +467,48 @@ async fn a_late_worker_does_not_take_the_newer_receipt_away() {
     talk.decide(Verdict::Allow).await;
     talk.model_says("Paid.");
     assert_eq!(talk.take().await, Some(Handled::Done));
+}
+
+/// A tool that another version of the fleet has, or the next deploy: nobody was asked about it, so it does not run.
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_comes_after_the_step_does_not_run_unasked() {
+    let mut talk = Talk::new().await;
+    talk.agent.tools = tools(&talk.ran, &["note"]);
+    talk.model_calls(&[("note", json!({ "n": 1, "seconds": 100 })), ("pay", json!({ "n": 2 }))]);
+    talk.hears("e1", "note and pay").await;
+    assert!(timeout(Duration::from_secs(30), talk.take()).await.is_err(), "it died in its first call");
+    talk.agent.tools = tools(&talk.ran, &["note", "pay"]);
+    // The next one believes that the second one was not started.
+    unstarted_from(&talk, 1).await;
+    talk.model_says("I cannot pay.");
+    talk.settle().await;
+    assert!(talk.ran.calls().is_empty(), "{:?}", talk.ran.calls());
+    assert_eq!(talk.results(0).await[1], "There is no tool `pay`. The tools are: note.");
+}
+
+/// The worker that holds the lock hands the turn back: from this call of its last step on nothing was started.
+async fn unstarted_from(talk: &Talk, call: u32) {
+    let head = talk.head().await;
+    let (owner, event) = (head.owner.unwrap(), head.unfinished.unwrap());
+    let lock = Lock { session: talk.session(), event, owner, fence: head.fence };
+    let how = Release { reset_attempts: true, unstarted: Some(call), ..Release::default() };
+    talk.kit.store.release(&lock, how).await.unwrap();
+}
+
+/// However often a turn asks: what it waits for is a week at the most, for its queue does not keep it for ever.
+#[tokio::test(start_paused = true)]
+async fn all_that_a_turn_waits_for_is_a_week_together() {
+    let mut talk = Talk::new().await;
+    talk.set(|settings| settings.policy = policy("[agent.limits]\napproval_expiry = \"7d\""));
+    talk.model_calls(&[("pay", json!({ "n": 1 })), ("pay", json!({ "n": 2 }))]);
+    talk.hears("e1", "pay twice").await;
+    assert_eq!(talk.take().await, Some(Handled::GivenBack(SLEEP)));
+    let first = talk.asked().await;
+    let nearly = first.closes_at.since(first.asked_at) - Duration::from_secs(5);
+    assert_eq!(nearly, Duration::from_secs(7 * 24 * 3600 - 5));
+    sleep(nearly).await;
+    talk.decide(Verdict::Deny).await;
+    talk.take().await;
+    let second = talk.asked().await;
+    assert_eq!((second.call, second.closes_at.since(second.asked_at)), (1, Duration::from_secs(60)));
 }

@@ -97,24 +97,28 @@ pub(crate) fn policy(toml: &str) -> Policy {
     Policy::from_config(&Config::parse(toml, &|_| None).unwrap())
 }
 
+/// The tools of these names, which note in `ran` when they ran.
+pub(crate) fn tools(ran: &Arc<Ran>, names: &[&str]) -> Arc<Registry> {
+    let mut tools = Registry::default();
+    let all = [("look", Risk::Read, true), ("note", Risk::Write, false), ("pay", Risk::Execute, false)];
+    for (name, risk, keyed) in all.into_iter().filter(|(name, ..)| names.contains(name)) {
+        let spec = ToolSpec { name: name.to_owned(), description: String::new(), schema: json!({ "type": "object" }) };
+        let info = ToolInfo { spec, risk, keyed, timeout: Duration::from_secs(120), foreign: false };
+        let takes = Duration::from_secs(1);
+        tools.register_handler(info, Arc::new(Noting { name: name.to_owned(), takes, ran: ran.clone() }));
+    }
+    Arc::new(tools)
+}
+
 impl Talk {
     /// The tools: `look` reads, `note` writes, `pay` is asked for; none of the last two may run twice.
     pub(crate) async fn new() -> Self {
         let (kit, ran) = (Kit::new().await, Arc::new(Ran::default()));
         let model = Arc::new(Scripted::new(Wire::Neutral));
-        let mut tools = Registry::default();
-        for (name, risk, keyed) in
-            [("look", Risk::Read, true), ("note", Risk::Write, false), ("pay", Risk::Execute, false)]
-        {
-            let spec =
-                ToolSpec { name: name.to_owned(), description: String::new(), schema: json!({ "type": "object" }) };
-            let info = ToolInfo { spec, risk, keyed, timeout: Duration::from_secs(120), foreign: false };
-            let takes = Duration::from_secs(1);
-            tools.register_handler(info, Arc::new(Noting { name: name.to_owned(), takes, ran: ran.clone() }));
-        }
+        let tools = tools(&ran, &["look", "note", "pay"]);
         let models = Arc::new(Router::single(model.clone()));
         let jobs = || kit.jobs.clone();
-        let agent = Agent { models, tools: Arc::new(tools), consolidate: jobs(), review: jobs(), ..kit.agent() };
+        let agent = Agent { models, tools, consolidate: jobs(), review: jobs(), ..kit.agent() };
         Self { kit, agent, model, ran }
     }
 
