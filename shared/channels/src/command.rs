@@ -23,31 +23,52 @@ pub fn named(name: &str) -> Option<Command> {
     known.find(|(word, _)| name.eq_ignore_ascii_case(word)).map(|(_, command)| command)
 }
 
-/// The command that `text` is, if it is nothing but `/name`: a sentence that mentions one is a message. Behind those that
-/// take it may stand the one word that [`argument`] finds.
+/// How many digits a person calls a request by that waits for a decision: the last ones of its id, in hexadecimal.
+const CODE_DIGITS: usize = 6;
+
+/// The command that `text` is, if it is nothing but `/name`: a sentence that mentions one is a message. A decision is one
+/// whatever stands behind it, since as a message it would wait for what it is about; see [`argument`].
 #[must_use]
 pub fn typed(text: &str) -> Option<Command> {
-    bare(text.trim().strip_prefix('/')?)
+    let rest = text.trim().strip_prefix('/')?;
+    let first = rest.split(char::is_whitespace).next().and_then(named);
+    first.filter(|command| decides(*command)).or_else(|| bare(rest))
 }
 
-/// As [`typed`], without the slash.
+/// As [`typed`], without the slash; behind a decision may stand one word, as more are a sentence.
 #[must_use]
 pub fn bare(text: &str) -> Option<Command> {
     let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let command = named(name)?;
     let words = rest.split_whitespace().count();
-    (words == 0 || words == 1 && takes_a_word(command)).then_some(command)
+    (words == 0 || words == 1 && decides(command)).then_some(command)
 }
 
-/// The word behind a command, in what a person typed: what the command is about.
+/// What stands behind a decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Argument<'t> {
+    /// What the request is called that is decided about, if it is named.
+    pub code: Option<&'t str>,
+    /// Whether there are other words: a reason, a condition.
+    pub has_text: bool,
+}
+
+/// What stands behind the decision that `text` is, or behind its name, where a platform has taken that away.
 #[must_use]
-pub fn argument(text: &str) -> Option<&str> {
-    let is_command = |word: &str| word.starts_with('/') || named(word).is_some();
-    text.split_whitespace().find(|word| !is_command(word))
+pub fn argument(text: &str) -> Argument<'_> {
+    let mut words = text.split_whitespace().peekable();
+    words.next_if(|word| word.starts_with('/') || named(word).is_some_and(decides));
+    let code = words.next_if(|word| is_code(word));
+    Argument { code, has_text: words.next().is_some() }
 }
 
-/// Whether a command may name what it is about.
-fn takes_a_word(command: Command) -> bool {
+/// Whether `word` has the form of a request's code.
+fn is_code(word: &str) -> bool {
+    word.len() == CODE_DIGITS && word.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Whether a command is about what waits for a decision, and may name it.
+fn decides(command: Command) -> bool {
     match command {
         Command::Approve | Command::Deny => true,
         Command::Stop
@@ -68,26 +89,31 @@ mod tests {
     fn only_the_whole_text_is_a_command() {
         assert_eq!(typed(" /STOP\n"), Some(Command::Stop));
         assert_eq!(typed("/start"), Some(Command::Help));
-        for text in ["stop", "/stop it", "please /stop", "/", "//stop", "/stopp", "/ stop", "", "/approve this one"] {
+        for text in ["stop", "/stop it", "please /stop", "/", "//stop", "/stopp", "/ stop", ""] {
             assert_eq!(typed(text), None, "{text:?}");
         }
     }
 
     #[test]
     fn an_approval_may_be_named() {
-        for (text, command, about) in [
-            ("/approve", Command::Approve, None),
-            ("/Approve 12AB9F", Command::Approve, Some("12AB9F")),
-            ("/deny\n12ab9f ", Command::Deny, Some("12ab9f")),
+        for (text, command, code, has_text) in [
+            ("/approve", Command::Approve, None, false),
+            ("/Approve 12AB9F", Command::Approve, Some("12AB9F"), false),
+            ("/deny\n12ab9f ", Command::Deny, Some("12ab9f"), false),
+            ("/deny please not now", Command::Deny, None, true),
+            ("/deny 12AB9F not now", Command::Deny, Some("12AB9F"), true),
+            ("/approve 12AB9F but only a part", Command::Approve, Some("12AB9F"), true),
+            ("/approve 12AB9", Command::Approve, None, true),
+            ("/approve please", Command::Approve, None, true),
+            ("/approve deny", Command::Approve, None, true),
         ] {
-            assert_eq!((typed(text), argument(text)), (Some(command), about), "{text:?}");
+            assert_eq!((typed(text), argument(text)), (Some(command), Argument { code, has_text }), "{text:?}");
         }
-        assert_eq!(
-            (bare("approve x"), argument("approve x"), argument("x")),
-            (Some(Command::Approve), Some("x"), Some("x"))
-        );
-        assert_eq!(argument("/deny@echo_bot 12AB9F"), Some("12AB9F"));
-        for text in ["yes", "approve", "ok"] {
+        for text in ["12AB9F", "approve 12AB9F", "/deny@echo_bot 12AB9F"] {
+            assert_eq!(argument(text), Argument { code: Some("12AB9F"), has_text: false }, "{text:?}");
+        }
+        assert_eq!((bare("approve x"), bare("deny what he says")), (Some(Command::Approve), None));
+        for text in ["yes", "approve", "ok", "/approved it"] {
             assert_eq!(typed(text), None, "{text} is never an approval");
         }
     }

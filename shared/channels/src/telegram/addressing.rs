@@ -42,6 +42,12 @@ pub(super) fn addressed(bot: &Bot, message: &Message<'_>) -> Result<Addressed, &
     if message.kind == ChatKind::Channel && starts_with_name(bot, message.text()) {
         return Ok(Addressed::Directly);
     }
+    // Our card dictates it like this, and its code is a request's of ours.
+    if command(bot, message).is_some_and(|command| matches!(command, Command::Approve | Command::Deny))
+        && words::argument(message.text()).code.is_some()
+    {
+        return Ok(Addressed::Directly);
+    }
     if bot.groups == Groups::Always { Ok(Addressed::ByPolicy) } else { Err(NOT_ADDRESSED) }
 }
 

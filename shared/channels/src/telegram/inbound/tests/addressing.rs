@@ -68,6 +68,28 @@ fn a_command_in_a_group_is_marked() {
     assert_eq!(arrival(of_update(&post)).command, Some(Command::Help));
 }
 
+/// The card says `/approve CODE`, and that is taken without our name, too; what names no request may be meant for anybody.
+#[test]
+fn a_decision_by_code_needs_no_name_in_a_group() {
+    for (text, length, wanted) in [
+        ("/approve A6048B", 8, Some(Command::Approve)),
+        ("/deny a6048b not now", 5, Some(Command::Deny)),
+        ("/approve", 8, None),
+        ("/deny please", 5, None),
+        ("/stop A6048B", 5, None),
+        ("/approve@other_bot A6048B", 18, None),
+    ] {
+        let update = of_update(&message(&json!({ "text": text, "entities": command_entity(length) })));
+        match wanted {
+            Some(_) => assert_eq!(arrival(update).command, wanted, "{text}"),
+            None => assert!(["not_addressed", "for_another_bot"].contains(&reason(&update)), "{text}"),
+        }
+    }
+    let forwarded =
+        json!({ "text": "/approve A6048B", "entities": command_entity(8), "forward_origin": { "type": "user" } });
+    assert_eq!(reason(&of_update(&message(&forwarded))), "not_addressed");
+}
+
 /// What the entity covers is the command, whatever stands next to it.
 #[test]
 fn the_command_is_what_the_entity_covers() {
