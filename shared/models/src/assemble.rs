@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use turnlock_domain::message::{Block, Message, Reasoning, Role};
-use turnlock_domain::text::{is_blank, parse_json};
+use turnlock_domain::text::{JsonError, is_blank, parse_json};
 use turnlock_domain::turn::Usage;
 
 use crate::error::ModelError;
@@ -210,7 +210,13 @@ impl Call {
         match parse_json(self.input.as_bytes()) {
             Ok(input @ Value::Object(_)) => Ok(input),
             Ok(_) => Err("the arguments are not a JSON object".to_owned()),
-            Err(error) => Err(format!("the arguments are not valid JSON: {error}")),
+            Err(JsonError::Truncated { line, column }) => {
+                Err(format!("the arguments end in the middle (line {line}, column {column})"))
+            }
+            Err(JsonError::Syntax { line, column } | JsonError::Shape { line, column }) => {
+                Err(format!("the arguments are not valid JSON (line {line}, column {column})"))
+            }
+            Err(JsonError::Utf8 { at }) => Err(format!("the arguments are not UTF-8 (byte {at})")),
         }
     }
 }
@@ -285,7 +291,9 @@ mod tests {
         assert_eq!(answer.calls(), []);
         let [bad] = &answer.bad_calls[..] else { panic!("one bad call: {answer:?}") };
         assert_eq!((bad.id.as_str(), bad.name.as_str()), ("t1", "delete_rows"));
-        assert!(bad.error.starts_with("the arguments are not valid JSON"), "{}", bad.error);
+        assert_eq!(bad.error, "the arguments end in the middle (line 1, column 21)");
+        let answer = call(&["{\"table\": nothing}"], StopReason::ToolUse);
+        assert_eq!(answer.bad_calls[0].error, "the arguments are not valid JSON (line 1, column 12)");
         assert!(matches!(&answer.content[..], [Block::ToolUse { id, .. }] if id == "t1"), "it can be answered");
     }
 
