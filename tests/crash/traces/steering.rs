@@ -160,24 +160,28 @@ fn v9d_a_text_that_no_step_used_has_its_own_turn() {
     run.check(run.said("m2") == 1, "the text does not stand there once");
 }
 
-/// Trace V9, the end of it: a turn that was stopped has used a text; its queued copy, sent after the stop's time, runs.
+/// Trace V9, the end of it: a turn has used a text and is stopped before it answers. The stop names that turn alone, so the
+/// text's queued copy runs.
 #[test]
 fn v9_a_stopped_turn_gives_back_the_texts_that_it_did_not_answer() {
     let lines = with([
         looks(),
-        looks(),
+        json!({"model": {"chunks": ["It", {"wait": 60}, " rains."]}}),
         says("Afterwards."),
         say("weather?"),
         advance(2),
         say("in Bonn"),
-        advance(3),
-        say("/stop"),
+        advance(13),
+        // The model has the text, and is in the middle of its answer.
+        expect(json!({"/model_requests/#": 2, "/sessions/0/steer": 1, "/sessions/0/unfinished": event(1)})),
+        json!({"tap": {"channel": "telegram", "chat": 1_000_001, "button": "Stop"}}),
         advance(30),
     ]);
     let run = play("V9, a stop", &lines);
     run.settled();
-    // Both were sent before the stop.
-    run.check(run.outcomes()[..2] == ["committed stopped", "committed stopped"], "the stop did not reach both");
+    run.check(run.model_request(1).contains("in Bonn"), "the turn had not heard the text");
+    run.check(run.outcomes()[..2] == ["committed stopped", "committed "], "the stop did not reach the first one alone");
+    run.check(run.shown(CHAT) == ["It\n\n(stopped)", "Afterwards."], "the text was not answered");
     run.check(run.at("/sessions/0/steer") == json!(0), "the text is left");
     run.check(run.said("in Bonn") == 1, "the text does not stand there once");
 }
