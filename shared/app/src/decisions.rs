@@ -3,7 +3,7 @@
 //! between does all of it again. The card of what was not decided is settled by whoever ends the turn.
 
 use turnlock_queue::{Queue, Receipt, SendError};
-use turnlock_store::approvals::{Approval, ApprovalState, Decided, Decision, Verdict};
+use turnlock_store::approvals::{Approval, ApprovalState, Decided, Decision, OpenApproval, Verdict};
 use turnlock_store::sessions::Head;
 use turnlock_store::{Store, StoreError};
 
@@ -11,9 +11,6 @@ use crate::approvals::{code, settled_card};
 use crate::policy::Policy;
 use crate::send;
 use crate::words::Language;
-
-/// The most open approvals among which a code is looked for: those that close first.
-const MOST_OPEN: usize = 200;
 
 /// What deciding needs.
 #[derive(Clone, Copy)]
@@ -65,7 +62,7 @@ impl Decisions<'_> {
         verdict: Verdict,
         who: &str,
     ) -> Result<Outcome, DecideError> {
-        if self.policy.may_decide(who, approval) {
+        if self.policy.may_decide(who, &approval.asked_by) {
             self.decide_surely(approval, verdict, who).await
         } else {
             Ok(Outcome::NotTheirs)
@@ -107,14 +104,15 @@ impl Decisions<'_> {
     /// The open approval that a person calls `named`: the one with this code that `who` may decide. None where there is
     /// none, or more than one.
     pub(crate) async fn called(&self, named: &str, who: &str) -> Result<Option<Approval>, StoreError> {
-        let open = self.store.open_approvals(self.store.clock().now_ms(), MOST_OPEN).await?;
-        let mut fitting =
-            open.into_iter().filter(|it| code(&it.id).eq_ignore_ascii_case(named) && self.policy.may_decide(who, it));
-        Ok(fitting.next().filter(|_| fitting.next().is_none()))
+        let is_theirs = |open: &OpenApproval| {
+            code(&open.id).eq_ignore_ascii_case(named) && self.policy.may_decide(who, &open.asked_by)
+        };
+        let mut fitting = self.store.open_approvals(self.store.clock().now_ms(), 2, is_theirs).await?;
+        Ok(fitting.pop().filter(|_| fitting.is_empty()))
     }
 }
 
-fn state_of(verdict: Verdict) -> ApprovalState {
+pub(crate) fn state_of(verdict: Verdict) -> ApprovalState {
     match verdict {
         Verdict::Allow => ApprovalState::Allowed,
         Verdict::Deny => ApprovalState::Denied,

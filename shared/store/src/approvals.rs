@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use aws_sdk_dynamodb::types::{AttributeValue, ReturnValuesOnConditionCheckFailure, Update};
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem};
 use serde::{Deserialize, Serialize};
 use turnlock_domain::envelope::Position;
 use turnlock_domain::event::Place;
@@ -26,6 +26,9 @@ use crate::{MARKER_LIFETIME, Store, keys};
 /// The longest time that decisions may take, all those of a turn together and counted from when its event was accepted: each
 /// sleep of the waiting message is a receive, of which its queue counts a thousand, and keeps it for two weeks.
 pub const LONGEST_EXPIRY: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// The most open approvals among which those that somebody wants are looked for.
+pub const MOST_OPEN: usize = 2000;
 
 /// How many digits of an id nobody can guess: 128 bits.
 const ID_DIGITS: usize = 32;
@@ -109,6 +112,15 @@ pub struct Approval {
     /// Who decided, as `channel:sender`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided_by: Option<String>,
+}
+
+/// An open approval as it is listed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenApproval {
+    /// Its id.
+    pub id: String,
+    /// Who caused the turn, as [`Approval::asked_by`].
+    pub asked_by: String,
 }
 
 /// What became of an approval.
@@ -253,7 +265,9 @@ impl Store {
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
         let ttl = approval.asked_at.ttl(MARKER_LIFETIME);
         let item = to_item("approval", keys::approval(&approval.id), approval, Some(ttl))?;
-        let actions = vec![update(Self::built(head)?), put(self.put_new(item)?)];
+        let listed = OpenApproval { id: approval.id.clone(), asked_by: approval.asked_by.clone() };
+        let listed = to_item("approval", keys::open_approval(&approval.id), &listed, Some(ttl))?;
+        let actions = vec![update(Self::built(head)?), put(self.put_new(item)?), put(self.put_over(listed)?)];
         match self.transact(actions, &format!("park {}", approval.id)).await? {
             Transaction::Done => Ok(StepWritten::Written),
             Transaction::Cancelled(mut reasons) => {
@@ -362,9 +376,10 @@ impl Store {
             Verdict::Allow => ApprovalState::Allowed,
             Verdict::Deny => ApprovalState::Denied,
         };
-        let item = self.approval_ended(&approval.id, state, Some(&decision.by))?;
+        let ended = self.approval_ended(&approval.id, state, Some(&decision.by))?;
+        let actions = std::iter::once(update(Self::built(head)?)).chain(ended).collect();
         let token = format!("decide {} {:?} {} {}", approval.id, decision.verdict, decision.by, decision.at.0);
-        let transaction = self.transact(vec![update(Self::built(head)?), update(item)], &token).await?;
+        let transaction = self.transact(actions, &token).await?;
         let Transaction::Cancelled(mut reasons) = transaction else {
             return Ok(match self.head(&approval.session).await? {
                 Some(head) => Decided::Stored(Box::new(head)),
@@ -474,21 +489,38 @@ impl Store {
         self.get(self.get_item(pk, sk)).await?.filter(is_asked).map(from_stored).transpose()
     }
 
-    /// The approvals that are open at `now`, those that close first in front: at most `limit`.
+    /// The approvals that are open at `now` and `wanted`, those that close first in front: at most `limit`, which is at most
+    /// 100, of the first [`MOST_OPEN`].
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn open_approvals(&self, now: Millis, limit: usize) -> Result<Vec<Approval>, StoreError> {
+    pub async fn open_approvals(
+        &self,
+        now: Millis,
+        limit: usize,
+        wanted: impl Fn(&OpenApproval) -> bool,
+    ) -> Result<Vec<Approval>, StoreError> {
         let request = self
             .query()
             .key_condition_expression("pk = :pk AND sk > :now")
-            .filter_expression("#state = :open")
-            .expression_attribute_names("#state", "state")
-            .expression_attribute_values(":pk", s(keys::APPROVALS))
-            .expression_attribute_values(":now", s(format!("{:011x}~", now.0.max(0))))
-            .expression_attribute_values(":open", s(ApprovalState::Open.as_str()));
-        let items = self.query_pages(request, limit).await?;
-        items.into_iter().filter(is_asked).map(from_stored).collect()
+            .expression_attribute_values(":pk", s(keys::OPEN))
+            .expression_attribute_values(":now", s(format!("{:011x}~", now.0.max(0))));
+        let mut places = Vec::new();
+        for item in self.query_pages(request, MOST_OPEN).await? {
+            let listed: OpenApproval = from_item("approval", item)?;
+            if wanted(&listed) && places.len() < limit {
+                places.push(keys::approval(&listed.id));
+            }
+        }
+        if places.is_empty() {
+            return Ok(Vec::new());
+        }
+        let items = self.batch_get(places).await?.into_iter().filter(is_asked);
+        let mut open = items.map(from_stored).collect::<Result<Vec<_>, _>>()?;
+        // A turn that a version ended which knows of no asking has left its place in the list.
+        open.retain(|approval| approval.state == ApprovalState::Open);
+        open.sort_by(|a, b| a.id.cmp(&b.id));
+        Ok(open)
     }
 
     /// At most `limit` approvals, whatever became of them: for the replay's output.
@@ -502,14 +534,14 @@ impl Store {
         items.into_iter().filter(is_asked).map(from_stored).collect()
     }
 
-    /// Notes on the approval's own item what became of it. One that is not there any more must not refuse a commit: what is
+    /// Notes on the approval's own item what became of it, and takes it from the list of the open ones. One that is not there any more must not refuse a commit: what is
     /// noted then names no call, is read as none, and goes like the rest.
     pub(crate) fn approval_ended(
         &self,
         id: &str,
         state: ApprovalState,
         by: Option<&str>,
-    ) -> Result<Update, StoreError> {
+    ) -> Result<[TransactWriteItem; 2], StoreError> {
         let mut set = "SET #state = :state, #ttl = if_not_exists(#ttl, :ttl)".to_owned();
         if by.is_some() {
             set.push_str(", decided_by = :by");
@@ -520,10 +552,11 @@ impl Store {
             .expression_attribute_names("#ttl", keys::TTL)
             .expression_attribute_values(":ttl", n(self.clock().now_ms().ttl(MARKER_LIFETIME).0))
             .expression_attribute_values(":state", s(state.as_str()));
-        Self::built(match by {
+        let item = match by {
             Some(by) => item.expression_attribute_values(":by", AttributeValue::S(by.to_owned())),
             None => item,
-        })
+        };
+        Ok([update(Self::built(item)?), self.delete_over(keys::open_approval(id), None)?])
     }
 }
 

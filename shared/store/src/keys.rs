@@ -18,6 +18,7 @@
 //! | pairings of an account | `A#<channel>:<account>` | `PAIRING` |
 //! | memory scope head, fact, episode | `M#<scope>` | `HEAD`, `F#<key>`, `P#<session>#<generation>#<from>` |
 //! | approval | `APPROVALS` | `<closes at><random>` |
+//! | open approval | `OPEN` | `<closes at><random>` |
 //! | rate bucket | `R#<session>` | `BUCKET` |
 //! | what a day has cost | `D#<date>#<shard>` | `SPENT` |
 //! | claim of a job | `K#<job>` | `CLAIM` |
@@ -92,8 +93,17 @@ pub fn journal_started(session: &SessionKey, event: &EventId, step: u32, call: u
     (session_partition(session), format!("J#{event}#{step:04}#S#{call:03}"))
 }
 
-/// The partition of approvals: few, and listed by the time until which they are open.
+/// The partition of approvals.
 pub const APPROVALS: &str = "APPROVALS";
+
+/// The partition of what lists the open ones, by the time until which they are: few, and small.
+pub const OPEN: &str = "OPEN";
+
+/// An open approval's place in the list.
+#[must_use]
+pub fn open_approval(id: &str) -> Key {
+    (OPEN.to_owned(), id.to_owned())
+}
 
 /// An approval.
 #[must_use]

@@ -6,16 +6,16 @@ use turnlock_channels::{IngressRequest, IngressResponse};
 use turnlock_domain::event::Channel;
 use turnlock_domain::session::{DEFAULT_ACCOUNT, SessionKey};
 use turnlock_store::StoreError;
-use turnlock_store::approvals::{Approval, Verdict};
+use turnlock_store::approvals::{Approval, OpenApproval, Verdict};
 
 use super::{Api, Scope, invalid, not_found, unavailable};
 use crate::admit::BUSY_RETRY;
 use crate::approvals::code;
-use crate::decisions::{DecideError, Decisions, Outcome};
+use crate::decisions::{DecideError, Decisions, Outcome, state_of};
 use crate::ingress::{error, later};
 
-/// The most open approvals that are read, those that close first.
-const MOST_OPEN: usize = 200;
+/// The most open approvals of an answer: those that close first.
+const MOST_SHOWN: usize = 100;
 
 impl Scope {
     /// The caller as a person of its channel.
@@ -31,8 +31,9 @@ impl Scope {
 impl Api {
     /// The open approvals that the caller may decide.
     pub(super) async fn get_approvals(&self, scope: &Scope) -> Result<IngressResponse, StoreError> {
-        let open = self.store.open_approvals(self.clock.now_ms(), MOST_OPEN).await?;
-        let shown: Vec<Value> = open.iter().filter(|it| self.may_decide(scope, it)).map(shown).collect();
+        let is_theirs = |open: &OpenApproval| self.may_decide(scope, &open.asked_by);
+        let open = self.store.open_approvals(self.clock.now_ms(), MOST_SHOWN, is_theirs).await?;
+        let shown: Vec<Value> = open.iter().map(shown).collect();
         Ok(IngressResponse::json(200, &json!({ "approvals": shown })))
     }
 
@@ -52,10 +53,10 @@ impl Api {
             _ => return Ok(invalid(EXPECTED)),
         };
         let approval = self.store.approval(id).await?;
-        let Some(approval) = approval.filter(|it| self.may_decide(scope, it) || scope.sees(&it.session)) else {
+        let Some(approval) = approval.filter(|it| self.may_decide(scope, &it.asked_by) || scope.sees(&it.session)) else {
             return Ok(not_found());
         };
-        if !self.may_decide(scope, &approval) {
+        if !self.may_decide(scope, &approval.asked_by) {
             return Ok(error(403, "not_allowed", "this key may not decide about this call"));
         }
         let decided = self.decisions().decide_surely(&approval, verdict, &scope.person()).await;
@@ -75,9 +76,9 @@ impl Api {
     }
 
     /// Whether the caller may decide; the operator always may.
-    fn may_decide(&self, scope: &Scope, approval: &Approval) -> bool {
+    fn may_decide(&self, scope: &Scope, asked_by: &str) -> bool {
         match scope {
-            Scope::Account { .. } => self.policy.may_decide(&scope.person(), approval),
+            Scope::Account { .. } => self.policy.may_decide(&scope.person(), asked_by),
             Scope::Everything { .. } => true,
         }
     }
@@ -96,11 +97,7 @@ impl Api {
 const EXPECTED: &str = "the body must be {\"decision\": \"allow\"} or {\"decision\": \"deny\"}";
 
 fn state(status: u16, id: &str, verdict: Verdict, by: &str) -> IngressResponse {
-    let state = match verdict {
-        Verdict::Allow => "allowed",
-        Verdict::Deny => "denied",
-    };
-    IngressResponse::json(status, &json!({ "id": id, "state": state, "decided_by": by }))
+    IngressResponse::json(status, &json!({ "id": id, "state": state_of(verdict).as_str(), "decided_by": by }))
 }
 
 /// An approval as an answer shows it.

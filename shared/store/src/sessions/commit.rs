@@ -71,7 +71,7 @@ impl Store {
             actions.push(put(markers::put_marker(self, &marker)?));
         }
         if let Some((id, state)) = &change.ask_ended {
-            actions.push(update(self.approval_ended(id, *state, None)?));
+            actions.extend(self.approval_ended(id, *state, None)?);
         }
         let token = commit_token(draft, lock);
         match self.transact(actions, &token).await? {

@@ -397,13 +397,16 @@ async fn open_approvals_are_listed() {
     }
     let open = async |minutes: u64, limit| {
         let now = NOW + Duration::from_secs(minutes * 60);
-        let open = bench.store.open_approvals(now, limit).await.unwrap();
+        let open = bench.store.open_approvals(now, limit, |_| true).await.unwrap();
         open.into_iter().map(|approval| approval.id).collect::<Vec<_>>()
     };
     assert_eq!(open(0, 10).await, [ids[1].clone(), ids[2].clone(), ids[0].clone()]);
     assert_eq!(open(0, 1).await, [ids[1].clone()]);
     assert_eq!(open(10, 10).await, [ids[2].clone(), ids[0].clone()]);
     assert!(open(30, 10).await.is_empty());
+    let second = bench.store.open_approvals(NOW, 1, |listed| listed.id == ids[2]).await.unwrap();
+    assert_eq!((second.len(), &second[0].id), (1, &ids[2]), "what nobody wants takes nobody's place");
+    assert_eq!(bench.item(keys::open_approval(&ids[3])).await, None, "what is decided is read no more");
 }
 
 /// Of a step that was handed back in the middle, only the next holder of the lock knows what was not started.
