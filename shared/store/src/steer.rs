@@ -20,9 +20,9 @@ use crate::sessions::{Head, update};
 use crate::{Store, keys};
 
 /// The most texts that wait on a session's head.
-pub const MAX_TEXTS: usize = 20;
-/// The longest text, in bytes: twenty of them leave most of an item to everything else.
-pub const MAX_TEXT: usize = 4 * 1024;
+pub const MAX_TEXTS: usize = 10;
+/// The longest text, in bytes: a head that has ten of them is still read and renewed every few seconds.
+pub const MAX_TEXT: usize = 2 * 1024;
 /// The same of a text as it is stored: what JSON writes in front of quotes and newlines counts as well.
 const MAX_JSON: usize = 2 * MAX_TEXT;
 
@@ -105,13 +105,13 @@ impl Head {
         texts.into_iter().take_while(is_heard).collect()
     }
 
-    /// What of the texts goes with the commit of the event at `position`: its own, what a turn before it has left, and
-    /// those of the events it used.
+    /// What of the texts goes with the commit of the event at `position`: its own, what a turn before it has left, those of
+    /// the events it used, and what cannot be read: nobody else would take it away.
     #[must_use]
     pub fn steer_done(&self, position: &Position, used: &[EventId]) -> Vec<String> {
         let done = |json: &&String| {
             serde_json::from_str::<SteerText>(json)
-                .is_ok_and(|text| text.position <= *position || used.contains(&text.event_id))
+                .map_or(true, |text| text.position <= *position || used.contains(&text.event_id))
         };
         self.steer.iter().filter(done).cloned().collect()
     }

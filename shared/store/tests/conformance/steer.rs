@@ -189,3 +189,18 @@ async fn a_turn_hears_its_own_person_and_nothing_behind_what_it_cannot_take() {
     assert_eq!(heard(5).await, [text("m6", 6)]);
     assert_eq!(heard(7).await, [text("m8", 8)]);
 }
+
+/// What no version here can read goes with the next commit; the rest of a full head stays small.
+#[tokio::test(start_paused = true)]
+async fn a_text_that_cannot_be_read_does_not_stay_and_a_full_head_is_small() {
+    let bench = Bench::new().await;
+    let (_lock, _) = taken(&bench.store, "m1", &place(1)).await;
+    for n in 0..MAX_TEXTS {
+        let long = SteerText { text: "\"".repeat(MAX_TEXT - 200), ..text(&format!("t{n}"), 10) };
+        assert_eq!(bench.store.steer(&session(), &long).await.unwrap(), Steered::Added);
+    }
+    let mut head = head(&bench).await;
+    assert!(head.steer.iter().map(String::len).sum::<usize>() < 48 * 1024);
+    head.steer.insert("of a later version".to_owned());
+    assert_eq!(head.steer_done(&place(1), &[]), ["of a later version"]);
+}
