@@ -73,12 +73,14 @@ impl<S: Subscriber> Layer<S> for Recorder {
     fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
         let metadata = event.metadata();
         let kind = metadata.target().trim_start_matches(TARGETS);
-        let mut line = Map::from_iter([
+        let mut line = Map::new();
+        event.record(&mut Fields(&mut line));
+        // A field of the line's own may be called the same (`kind` of what is sent), and says something else.
+        line.extend([
             ("at".to_owned(), json!(Timestamp::now())),
             ("kind".to_owned(), json!(kind)),
             ("level".to_owned(), json!(metadata.level().as_str())),
         ]);
-        event.record(&mut Fields(&mut line));
         self.0.push(line);
     }
 }
@@ -131,5 +133,17 @@ mod tests {
         assert_eq!(newest["events"][0]["kind"], "event");
         assert_eq!(newest["events"][0]["message"], "event e committed");
         assert_eq!(journal.since(9_999)["events"].as_array().map(Vec::len), Some(CAPACITY));
+    }
+
+    /// Whoever reads the ring looks for `outbound`.
+    #[test]
+    fn a_line_is_of_the_kind_of_its_target() {
+        let journal = Journal::default();
+        let subscriber = tracing_subscriber::registry().with(journal.layer().with_filter(targets()));
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::info!(target: "turnlock::outbound", kind = "Final", is_final = true, "outbound event e.final");
+        });
+        let line = &journal.since(0)["events"][0];
+        assert_eq!((&line["kind"], &line["is_final"]), (&json!("outbound"), &json!(true)));
     }
 }

@@ -13,6 +13,7 @@ async fn a_recorded_telegram_update_is_answered_in_its_chat() {
     let shown = out(&sent);
     assert!(shown.contains("200 OK") && shown.contains("telegram:main:1000001 shows:"), "{shown}");
     assert!(shown.contains("You said: hello, what is 2+2?"), "{shown}");
+    assert!(!shown.contains("Nothing new"), "{shown}");
 
     let again = place.run(&send);
     assert!(out(&again).contains("--as-new"), "a redelivery changes nothing: {again:?}");
