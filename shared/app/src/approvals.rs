@@ -19,6 +19,9 @@ use crate::words::Language;
 /// since who types them is checked.
 const CODE: usize = 6;
 
+/// The longest call that a person is asked about, in bytes as its card shows it: a few messages of a chat.
+pub(crate) const MAX_SHOWN: usize = 12 * 1024;
+
 /// The card that asks for `approval`, as an answer to the event whose turn waits. Made again it is the same.
 #[must_use]
 pub(crate) fn card(language: Language, event: &InboundEvent, approval: &Approval) -> OutboundEvent {
@@ -84,8 +87,19 @@ pub fn code(id: &str) -> String {
 
 /// The card's text; `last` is what changes when it is settled.
 fn text(language: Language, approval: &Approval, last: &str) -> String {
-    let (tool, input) = (visible(&approval.tool), visible(&pretty(&approval.input)));
-    format!("{}\n\n```\n{tool}\n{input}\n```\n\n{}\n{last}", language.may_i(), language.asked_by(&approval.asked_by),)
+    let (shown, asked_by) = (shown(&approval.tool, &approval.input), language.asked_by(&approval.asked_by));
+    format!("{}\n\n```\n{shown}\n```\n\n{asked_by}\n{last}", language.may_i())
+}
+
+/// Whether a card shows all of a call: indented and with what cannot be seen written out it is much longer than its JSON.
+#[must_use]
+pub(crate) fn can_show(tool: &str, input: &str) -> bool {
+    input.len() <= MAX_SHOWN && shown(tool, input).len() <= MAX_SHOWN
+}
+
+/// A call as a card shows it.
+fn shown(tool: &str, input: &str) -> String {
+    format!("{}\n{}", visible(tool), visible(&pretty(input)))
 }
 
 /// The input with a line for each field; what is no JSON as a JSON text.
@@ -204,6 +218,22 @@ mod tests {
         );
         assert_eq!(serde_json::from_str::<Value>(&shown).expect("JSON"), input);
         assert_eq!(visible(&pretty("no json \u{7}")), "\"no json \\u0007\"");
+    }
+
+    /// What is compact as JSON may be endless when it is shown: deep lists are indented, invisible letters written out.
+    #[test]
+    fn what_is_too_long_as_it_is_shown_is_not_asked_for() {
+        let deep = format!("{}{}", "[".repeat(100), "]".repeat(100));
+        for (input, can) in [
+            (json!("x".repeat(MAX_SHOWN - 100)), true),
+            (json!("x".repeat(MAX_SHOWN)), false),
+            (json!("\u{200b}".repeat(MAX_SHOWN / 3 - 100)), false),
+            (json!(vec![1; MAX_SHOWN / 4]), false),
+            (serde_json::from_str(&deep).expect("lists"), false),
+        ] {
+            let input = input.to_string();
+            assert_eq!(can_show("deploy", &input), can, "{} bytes", input.len());
+        }
     }
 
     #[test]

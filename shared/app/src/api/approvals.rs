@@ -53,7 +53,8 @@ impl Api {
             _ => return Ok(invalid(EXPECTED)),
         };
         let approval = self.store.approval(id).await?;
-        let Some(approval) = approval.filter(|it| self.may_decide(scope, &it.asked_by) || scope.sees(&it.session)) else {
+        let Some(approval) = approval.filter(|it| self.may_decide(scope, &it.asked_by) || scope.sees(&it.session))
+        else {
             return Ok(not_found());
         };
         if !self.may_decide(scope, &approval.asked_by) {

@@ -12,10 +12,8 @@ use turnlock_store::journal::{CallOutcome, CallResult, MAX_CALLS, Step, StepWrit
 
 use super::calls::{Call, error_result, uses};
 use super::inference::{End, Inference, InferenceError, Progress};
+use crate::approvals::{MAX_SHOWN, can_show};
 use crate::policy::Action;
-
-/// The longest input that a person is asked about, in bytes of JSON: the card shows all of it.
-const MAX_SHOWN: usize = 16 * 1024;
 
 /// What a person has to decide at the least, however long its turn has waited for others.
 const SHORTEST_EXPIRY: Duration = Duration::from_secs(60);
@@ -52,7 +50,7 @@ impl Inference<'_> {
             };
             match self.policy.action(tool, self.envelope) {
                 Action::Allow => {}
-                Action::Ask if input.to_string().len() > MAX_SHOWN => unrun.push((id.clone(), too_long())),
+                Action::Ask if !can_show(name, &input.to_string()) => unrun.push((id.clone(), too_long())),
                 Action::Ask => asks.push(index),
                 Action::Deny => denied.push(index),
             }
@@ -121,6 +119,6 @@ fn digest(call: &Call) -> String {
 fn too_long() -> String {
     format!(
         "This call must be allowed by a person, who has to see all of its arguments, and they are too long for that: at \
-         most {MAX_SHOWN} bytes of JSON. It was not executed. Make it shorter or split it."
+         most {MAX_SHOWN} bytes, written as indented JSON. It was not executed. Make it shorter or split it."
     )
 }

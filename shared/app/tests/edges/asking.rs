@@ -415,7 +415,7 @@ async fn an_input_too_long_to_be_shown_is_not_asked_for() {
     talk.model_says("Too long.");
     talk.hears("e1", "pay").await;
     assert_eq!(talk.take().await, Some(Handled::Done));
-    assert!(talk.results(0).await[0].contains("at most 16384 bytes of JSON"));
+    assert!(talk.results(0).await[0].contains("at most 12288 bytes, written as indented JSON"));
     assert!(talk.ran.calls().is_empty());
 }
 
