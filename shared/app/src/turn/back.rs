@@ -79,18 +79,12 @@ impl Agent {
         Handled::GivenBack(after)
     }
 
-    /// The lock first: while the record is hidden nobody else can take its group, so whoever receives it next finds the
-    /// lock free.
-    pub(super) async fn hand_back(
-        &self,
-        receive: &Receive<'_>,
-        lock: &Lock,
-        after: Duration,
-        (reset_attempts, unstarted): (bool, Option<u32>),
-    ) -> Handled {
+    /// Gives the lock up as `how` says, and notes this receive. The lock first: while the record is hidden nobody else can
+    /// take its group, so whoever receives it next finds the lock free.
+    pub(super) async fn hand_back(&self, receive: &Receive<'_>, lock: &Lock, after: Duration, how: Release) -> Handled {
         // A dead letter's receives are counted by another queue.
         let receives = (!receive.dead_letter).then_some(receive.record.receive_count);
-        let how = Release { finished: false, reset_attempts, receives, unstarted };
+        let how = Release { receives, ..how };
         if let Err(error) = self.store.release(lock, how).await {
             tracing::warn!(event_id = %lock.event, cause = chain(&error), "a lock was not released; it ends with its lease");
         }

@@ -35,7 +35,7 @@ use turnlock_queue::{Queue, Record};
 use turnlock_store::approvals::Ask;
 use turnlock_store::history::StoredTurn;
 use turnlock_store::memory::ScopeHead;
-use turnlock_store::sessions::{Head, Lock};
+use turnlock_store::sessions::{Head, Lock, Release};
 use turnlock_store::{Store, StoreError};
 use turnlock_tools::Registry;
 
@@ -173,11 +173,15 @@ impl Agent {
             Ok(Err(Unsettled::Asleep { ask, after })) => self.asleep(receive, &ask, after).await,
             Ok(Err(Unsettled::Back { after, reset, unstarted })) => {
                 let after = after.unwrap_or_else(|| backoff(head.attempts)).min(LONGEST_BACKOFF);
-                self.hand_back(receive, &lock, after, (reset, unstarted)).await
+                let how = Release { reset_attempts: reset, unstarted, ..Release::default() };
+                self.hand_back(receive, &lock, after, how).await
             }
             Err(error) => {
                 tracing::warn!(event_id = %lock.event, session = %lock.session, cause = chain(&error), "a turn was handed back");
-                self.hand_back(receive, &lock, backoff(head.attempts), (false, None)).await
+                // The inference stage says by itself what it started: whatever else fails has started nothing, so what was
+                // known of the step before is known still.
+                let how = Release { unstarted: head.unstarted_for(&lock), ..Release::default() };
+                self.hand_back(receive, &lock, backoff(head.attempts), how).await
             }
         }
     }
