@@ -74,7 +74,7 @@ impl Agent {
 
     /// How long until the lock may be free for `event`, or the turn that waits before it is settled.
     fn until_free(&self, event: &EventId, head: &Head) -> Duration {
-        let waits = head.ask.is_some() && head.unfinished.as_ref() != Some(event);
+        let waits = head.open_ask().is_some() && head.unfinished.as_ref() != Some(event);
         let settled = waits.then(|| head.waits_since(Millis::default()) + self.settings.limits.max_wait);
         let until = head.lease_until.into_iter().chain(settled).max();
         let left = until.map_or(Duration::ZERO, |until| until.since(self.store.clock().now_ms()));
@@ -95,10 +95,16 @@ impl Agent {
             self.store.clear_unfinished(&receive.session, other).await?;
             return Ok(true);
         }
-        if age(head.unfinished_accepted_at.unwrap_or(now), head, now) <= self.settings.limits.max_wait {
+        if !self.is_too_old(head) {
             return Ok(false);
         }
         Box::pin(self.settle_other(&receive.session, other, head)).await
+    }
+
+    /// Whether the unfinished event has made somebody wait for longer than it may.
+    fn is_too_old(&self, head: &Head) -> bool {
+        let now = self.store.clock().now_ms();
+        age(head.unfinished_accepted_at.unwrap_or(now), head, now) > self.settings.limits.max_wait
     }
 
     /// Settles an unfinished event whose message is gone or given up: the error outcome, answered where it came from.
@@ -126,6 +132,12 @@ impl Agent {
             dead_letter: false,
         };
         let Acquired::Mine(lock, head) = self.store.acquire(&want).await? else { return Ok(false) };
+        // Before the lock was ours it may have moved on: what counts is the head under the lock.
+        if !self.is_too_old(&head) {
+            let how = Release { reset_attempts: true, ..Release::default() };
+            self.store.release(&lock, how).await?;
+            return Ok(false);
+        }
         let said = match head.step {
             0 => Said::default(),
             _ => {
