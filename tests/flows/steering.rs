@@ -112,3 +112,40 @@ fn each_channel_has_its_own_way() {
     assert_eq!(shown(&output, "slack:main:D0CHAN"), ["First answer."]);
     assert_eq!(texts(&output), ["First answer.", "Second answer."]);
 }
+
+/// In a group others than whose turn it is are not heard in it: what they say has a turn of its own.
+#[test]
+fn in_a_group_only_the_turns_own_person_steers() {
+    let from = |user: &str, text: &str| {
+        let text = format!("<@U0BOT> {text}");
+        let thread = "1760000000.000100";
+        json!({"say": {"channel": "slack", "chat": "C0CHAN", "thread": thread, "from": user, "text": text}})
+    };
+    let mut lines = vec![steer("slack"), look(), calls(&[("look", json!({}))])];
+    lines.extend(["First answer.", "Second answer.", "Third answer."].map(says));
+    lines.extend([from("U0ANN", "weather?"), advance(1.0), from("U0ANN", "in Bonn"), advance(1.0)]);
+    lines.extend([from("U0BOB", "and pay"), advance(1.0), from("U0ANN", "thanks"), run()]);
+    let output = played(&lines);
+    let asked: Vec<String> = output["model_requests"].as_array().unwrap().iter().map(Value::to_string).collect();
+    assert!(
+        asked[1].contains("in Bonn") && !asked[1].contains("and pay") && !asked[1].contains("thanks"),
+        "{}",
+        asked[1]
+    );
+    assert!(asked[2].contains("and pay") && !asked[2].contains("thanks"), "{}", asked[2]);
+    assert_eq!(asked.len(), 4);
+}
+
+/// A text does not overtake one before it that is too long to steer.
+#[test]
+fn a_text_does_not_overtake_what_cannot_steer() {
+    let long = "x".repeat(5000);
+    let mut lines = vec![steer("telegram")];
+    lines.extend(busy(&long));
+    let run = lines.pop().unwrap();
+    lines.extend([says("Third answer."), advance(1.0), say("never mind"), run]);
+    let output = played(&lines);
+    let asked: Vec<String> = output["model_requests"].as_array().unwrap().iter().map(Value::to_string).collect();
+    assert!(!asked[1].contains("never mind"), "{}", asked[1]);
+    assert_eq!((asked.len(), texts(&output).len()), (4, 3));
+}
