@@ -8,11 +8,13 @@ mod reply;
 
 use std::process::ExitCode;
 
-use turnlock_channels::command;
+use tokio::task::JoinSet;
+use turnlock_app::approvals;
+use turnlock_channels::command::{self, Argument};
 use turnlock_domain::envelope::Command;
 
 use crate::arguments::Options;
-use crate::client::{Client, Posted};
+use crate::client::{Accepted, Client, News, Posted};
 use crate::data::random_text;
 use crate::journal::Journal;
 use crate::running::Running;
@@ -46,7 +48,7 @@ pub(crate) async fn run(options: &Options, session: &str) -> anyhow::Result<Exit
         listen.set_port(0);
     }
     let running = Running::start(&setup, listen, &journal).await?;
-    let client = Client::new(running.announcement().clone())?;
+    let client = Client::new(&setup.data, running.announcement().clone())?;
     let (end, ended) = tokio::sync::oneshot::channel::<()>();
     let work = running.work(async move { drop(ended.await) });
     let talk = async move {
@@ -93,7 +95,7 @@ impl<'s> Conversation<'s> {
                     console::line("\n(Ctrl-C once more leaves)");
                 }
                 Next::Line(Line::End) => break,
-                Next::Line(Line::Text(text)) if matches!(text.as_str(), "/quit" | "/exit") => break,
+                Next::Line(Line::Text(text)) if leaves(&text) => break,
                 Next::Line(Line::Text(text)) => {
                     self.interrupted = false;
                     if self.say(&text).await? == Leaving::Yes {
@@ -114,68 +116,133 @@ impl<'s> Conversation<'s> {
         console::line(format_args!("Talking to {what}, at {} (session {}).\n{HELP}", host.address, self.session));
     }
 
-    /// Says one thing and shows the whole answer.
+    /// Says one thing and shows the whole answer, and those of the commands that overtake it.
     async fn say(&mut self, text: &str) -> anyhow::Result<Leaving> {
-        let accepted = self.post(text).await?;
+        let accepted = post(&self.client, self.session, text).await?;
         let mut events = self.client.events(&accepted);
         let mut reply = Reply::new(self.input.is_terminal());
-        let mut asked = false;
-        loop {
+        let mut commands = JoinSet::new();
+        // The approval that somebody here is asked for.
+        let mut asked: Option<String> = None;
+        let (mut is_over, mut is_alone) = (false, false);
+        while !(is_over && commands.is_empty()) {
+            if is_alone && asked.is_some() && commands.is_empty() {
+                // Nobody is left here who could decide.
+                return Ok(Leaving::Yes);
+            }
             let next = tokio::select! {
                 biased;
-                news = events.next() => {
-                    match reply.show(news?) {
-                        Follows::Nothing => {
-                            self.interrupted = false;
-                            return Ok(Leaving::No);
-                        }
-                        Follows::Decision => asked = true,
-                        Follows::More => {}
-                    }
-                    continue;
-                }
-                () = self.signals.next() => Next::Interrupt,
-                line = self.input.overtaking(asked) => Next::Line(line),
+                Some(answered) = commands.join_next() => During::Answered(answered.map_err(anyhow::Error::from).flatten()),
+                news = events.next(), if !is_over => During::News(news?),
+                () = self.signals.next() => During::Interrupt,
+                // One after the other, so that they arrive in their order.
+                line = self.input.overtaking(asked.is_some()), if !is_over && commands.is_empty() => During::Line(line),
             };
             match next {
-                Next::Interrupt if self.interrupted => return Ok(Leaving::Yes),
-                Next::Interrupt => {
-                    self.interrupted = true;
-                    self.command("/stop").await?;
+                During::News(news) => match reply.show(news) {
+                    Follows::Nothing => (is_over, asked) = (true, None),
+                    Follows::Decision(approval) => asked = Some(approval),
+                    Follows::More => {}
+                },
+                During::Answered(answer) => {
+                    match answer {
+                        Ok(Some(text)) => reply.beside(&text),
+                        Ok(None) => {}
+                        Err(error) => reply.beside(&format!("({error:#})")),
+                    }
+                    // While the host cannot be asked, nothing is known to have changed.
+                    if asked.is_some() && self.client.asks(&accepted).await.is_ok_and(|now| now != asked) {
+                        asked = None;
+                    }
+                    if asked.is_some() {
+                        reply.prompt();
+                    }
                 }
-                Next::Line(Line::Text(text)) if overtakes(&text) => self.command(&text).await?,
-                // Nobody is left here who could decide.
-                Next::Line(Line::End) if asked => return Ok(Leaving::Yes),
-                Next::Line(line) => self.input.keep(line),
+                During::Interrupt if self.interrupted || is_over => return Ok(Leaving::Yes),
+                During::Interrupt => {
+                    self.interrupted = true;
+                    commands.spawn(answer(self.client.clone(), self.session.to_owned(), "/stop".to_owned()));
+                }
+                During::Line(Line::Text(text)) if asked.is_some() && leaves(&text) => return Ok(Leaving::Yes),
+                During::Line(Line::Text(text)) if overtakes(&text) => {
+                    reply.typed();
+                    let text = about(text, asked.as_deref());
+                    commands.spawn(answer(self.client.clone(), self.session.to_owned(), text));
+                }
+                During::Line(line) => {
+                    is_alone |= line == Line::End;
+                    if asked.is_some() && line != Line::End && self.input.is_terminal() {
+                        reply.typed();
+                        console::aside("(I say that when this is decided: /approve or /deny)");
+                        reply.prompt();
+                    }
+                    self.input.keep(line);
+                }
             }
         }
+        self.interrupted = false;
+        Ok(Leaving::No)
     }
+}
 
-    /// The answer to a stop is what it stops, and to a decision what it is about; its own notice is not waited for.
-    async fn command(&self, text: &str) -> anyhow::Result<()> {
-        self.client.post_message(self.session, text, &random_text(16)?).await.map(|_| ())
+/// What comes while an answer is on its way.
+enum During {
+    News(News),
+    /// What a command came to.
+    Answered(anyhow::Result<Option<String>>),
+    Line(Line),
+    Interrupt,
+}
+
+/// Sends a command and waits for its answer; the answer to a stop is what it stops.
+async fn answer(client: Client, session: String, text: String) -> anyhow::Result<Option<String>> {
+    let accepted = post(&client, &session, &text).await?;
+    if command::typed(&text) == Some(Command::Stop) {
+        return Ok(None);
     }
-
-    async fn post(&self, text: &str) -> anyhow::Result<crate::client::Accepted> {
-        let key = random_text(16)?;
-        loop {
-            match self.client.post_message(self.session, text, &key).await? {
-                Posted::Accepted(accepted) => return Ok(accepted),
-                Posted::Later(wait) => {
-                    console::aside(format_args!("(the host takes the next message in {} s)", wait.as_secs()));
-                    tokio::time::sleep(wait).await;
-                }
-            }
+    let mut events = client.events(&accepted);
+    loop {
+        if let News::Final(text) = events.next().await? {
+            return Ok(Some(text));
         }
     }
 }
 
-/// Whether a line is for what the agent does now.
+/// Posts a message, as often as the host says that it takes it later or is started again.
+async fn post(client: &Client, session: &str, text: &str) -> anyhow::Result<Accepted> {
+    let key = random_text(16)?;
+    loop {
+        let host = client.host();
+        match client.post_message(session, text, &key).await {
+            Ok(Posted::Accepted(accepted)) => return Ok(accepted),
+            Ok(Posted::Later(wait)) => {
+                console::aside(format_args!("(the host takes the next message in {} s)", wait.as_secs()));
+                tokio::time::sleep(wait).await;
+            }
+            Err(_) if client.follow_restart(&host) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn leaves(text: &str) -> bool {
+    matches!(text, "/quit" | "/exit")
+}
+
+/// Whether a line is a command, which does not wait for its turn.
 fn overtakes(text: &str) -> bool {
-    match command::typed(text) {
-        Some(Command::Stop | Command::Approve | Command::Deny) => true,
-        Some(Command::New | Command::Status | Command::Help | Command::Tap | Command::Steer | Command::Unknown)
-        | None => false,
+    command::typed(text).is_some()
+}
+
+/// The command as it is sent. A decision that names no request is about the one that is shown here, and no later one, which
+/// nobody has seen.
+fn about(text: String, asked: Option<&str>) -> String {
+    let decides = matches!(command::typed(&text), Some(Command::Approve | Command::Deny));
+    match asked {
+        Some(approval) if decides && command::argument(&text) == Argument::default() => {
+            format!("{text} {}", approvals::code(approval))
+        }
+        Some(_) | None => text,
     }
 }
 
@@ -183,4 +250,23 @@ fn overtakes(text: &str) -> bool {
 enum Leaving {
     Yes,
     No,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_decision_is_about_the_card_that_is_shown() {
+        for (text, asked, sent) in [
+            ("/approve", Some("0199ffa6048b"), "/approve A6048B"),
+            ("/deny", Some("0199ffa6048b"), "/deny A6048B"),
+            ("/approve 12AB9F", Some("0199ffa6048b"), "/approve 12AB9F"),
+            ("/approve a part", Some("0199ffa6048b"), "/approve a part"),
+            ("/status", Some("0199ffa6048b"), "/status"),
+            ("/approve", None, "/approve"),
+        ] {
+            assert_eq!(about(text.to_owned(), asked), sent);
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 mod events;
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
@@ -26,7 +27,9 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(2);
 #[derive(Clone)]
 pub(crate) struct Client {
     http: reqwest::Client,
-    host: Announcement,
+    data: DataDirectory,
+    /// As it announced itself; shared, so that all follow when it is started again.
+    host: Arc<Mutex<Announcement>>,
 }
 
 /// A message that was accepted.
@@ -37,6 +40,8 @@ pub(crate) struct Accepted {
 
 #[derive(Debug, Clone, Deserialize)]
 struct Links {
+    #[serde(rename = "self")]
+    event: String,
     stream: String,
 }
 
@@ -54,7 +59,7 @@ impl Client {
         let until = tokio::time::Instant::now() + ANNOUNCED_WITHIN;
         while data.is_in_use() {
             if let Some(host) = data.announcement() {
-                return Self::new(host).map(Some);
+                return Self::new(data, host).map(Some);
             }
             if tokio::time::Instant::now() > until {
                 return Err(data.in_use().into());
@@ -64,26 +69,39 @@ impl Client {
         Ok(None)
     }
 
-    /// The host at the announced address.
-    pub(crate) fn new(host: Announcement) -> anyhow::Result<Self> {
+    /// The host over `data`, at the announced address.
+    pub(crate) fn new(data: &DataDirectory, host: Announcement) -> anyhow::Result<Self> {
         // Whatever proxy the environment names, this stays on the machine.
         let client = reqwest::Client::builder()
             .no_proxy()
             .connect_timeout(CONNECT_WITHIN)
             .build()
             .context("the HTTP client cannot be set up")?;
-        Ok(Self { http: client, host })
+        Ok(Self { http: client, data: data.clone(), host: Arc::new(Mutex::new(host)) })
     }
 
     /// Where it is.
-    pub(crate) fn host(&self) -> &Announcement {
-        &self.host
+    pub(crate) fn host(&self) -> Announcement {
+        self.announced().clone()
+    }
+
+    fn announced(&self) -> MutexGuard<'_, Announcement> {
+        self.host.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the host was started again since it was `known`; from here on it is asked where it is now.
+    pub(crate) fn follow_restart(&self, known: &Announcement) -> bool {
+        let mut host = self.announced();
+        if let Some(announced) = self.data.announcement() {
+            *host = announced;
+        }
+        host.token != known.token
     }
 
     /// Posts one message of the operator's. The same `key` again is the same message.
     pub(crate) async fn post_message(&self, session: &str, text: &str, key: &str) -> anyhow::Result<Posted> {
         let body = json!({ "text": text, "session": session });
-        let request = self.post("/v1/messages").bearer_auth(&self.host.token).header("idempotency-key", key);
+        let request = self.post("/v1/messages").bearer_auth(self.host().token).header("idempotency-key", key);
         let response = self.send(request.json(&body)).await?;
         let status = response.status();
         if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
@@ -102,6 +120,13 @@ impl Client {
         Events::new(self.clone(), accepted.links.stream.clone())
     }
 
+    /// The id of the approval that the turn of an accepted message waits for.
+    pub(crate) async fn asks(&self, accepted: &Accepted) -> anyhow::Result<Option<String>> {
+        let event = self.get(&accepted.links.event).await?.unwrap_or_default();
+        let waits = event["status"] == "waiting_for_approval";
+        Ok(event["approval"].as_str().filter(|_| waits).map(str::to_owned))
+    }
+
     /// Plays one delivery, as the platform would.
     pub(crate) async fn deliver(
         &self,
@@ -116,7 +141,7 @@ impl Client {
 
     /// A JSON document of the host; `None` where there is nothing.
     pub(crate) async fn get(&self, path: &str) -> anyhow::Result<Option<Value>> {
-        let response = self.send(self.http.get(self.url(path)).bearer_auth(&self.host.token)).await?;
+        let response = self.send(self.http.get(self.url(path)).bearer_auth(self.host().token)).await?;
         match response.status() {
             StatusCode::OK => Ok(Some(response.json().await.context("the host's answer cannot be read")?)),
             StatusCode::NOT_FOUND => Ok(None),
@@ -131,7 +156,7 @@ impl Client {
     pub(crate) async fn pairings(&self, account: &Account, asked: &Asked) -> anyhow::Result<Pairings> {
         let Account { channel, name } = account.clone();
         let question = Question { channel, account: name, asked: asked.clone() };
-        let response = self.send(self.post(PAIRINGS).bearer_auth(&self.host.token).json(&question)).await?;
+        let response = self.send(self.post(PAIRINGS).bearer_auth(self.host().token).json(&question)).await?;
         let status = response.status();
         if !status.is_success() {
             let body = response.text().await.unwrap_or_default();
@@ -145,20 +170,20 @@ impl Client {
     }
 
     async fn stream(&self, path: &str, seen: Option<&str>) -> anyhow::Result<Response> {
-        let request = self.http.get(self.url(path)).bearer_auth(&self.host.token);
+        let request = self.http.get(self.url(path)).bearer_auth(self.host().token);
         let request = seen.into_iter().fold(request, |request, seen| request.header("last-event-id", seen));
         self.send(request).await
     }
 
     async fn send(&self, request: RequestBuilder) -> anyhow::Result<Response> {
         request.send().await.map_err(|error| {
-            let address = &self.host.address;
+            let address = self.host().address;
             anyhow::Error::from(error.without_url()).context(format!("the host at {address} does not answer"))
         })
     }
 
     fn url(&self, path: &str) -> String {
-        format!("{}{path}", self.host.address)
+        format!("{}{path}", self.host().address)
     }
 }
 

@@ -8,6 +8,9 @@ use tokio::sync::mpsc;
 
 use crate::console;
 
+/// How many lines are kept for their turn; the rest waits where it comes from.
+const MOST_KEPT: usize = 100;
+
 /// What was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Line {
@@ -65,7 +68,7 @@ impl Input {
     /// A line typed while an answer is on its way; nothing from a pipe, whose lines wait for their turn, unless the answer
     /// waits for a line (`asked`).
     pub(super) async fn overtaking(&mut self, asked: bool) -> Line {
-        if !(self.is_terminal || asked) || self.ended {
+        if !(self.is_terminal || asked) || self.ended || self.kept.len() >= MOST_KEPT {
             return std::future::pending().await;
         }
         self.read().await

@@ -7,46 +7,77 @@ use crate::console;
 /// A reply on its way to the terminal.
 pub(super) struct Reply {
     shown: String,
-    /// Whether frames are shown: a pipe gets the answer alone.
+    /// The cards that were shown, by the ids of their approvals: each stands there once.
+    cards: Vec<String>,
+    /// Whether frames are shown, and a prompt: a pipe gets the answer alone.
     live: bool,
+    /// Whether the cursor stands behind a prompt.
+    prompted: bool,
 }
 
 impl Reply {
     pub(super) fn new(live: bool) -> Self {
-        Self { shown: String::new(), live }
+        Self { shown: String::new(), cards: Vec::new(), live, prompted: false }
     }
 
     /// Shows what is new, and says what follows it.
     pub(super) fn show(&mut self, news: News) -> Follows {
         match news {
             News::Frame(text) if self.live => {
-                console::piece(change(&self.shown, &text));
+                console::piece(format_args!("{}{}", self.take_prompt(), change(&self.shown, &text)));
                 self.shown = text;
                 Follows::More
             }
             News::Frame(_) => Follows::More,
-            News::Asks(card) => {
-                let line = if self.shown.is_empty() { "" } else { "\n" };
-                console::line(format_args!("{line}{card}"));
-                // What comes next stands below the card, and is said whole.
-                self.shown.clear();
-                Follows::Decision
+            News::Asks { approval, card } => {
+                if !self.cards.contains(&approval) {
+                    self.beside(&card);
+                    self.cards.push(approval.clone());
+                    self.prompt();
+                }
+                Follows::Decision(approval)
             }
             News::Final(text) => {
-                console::line(change(&self.shown, &text));
+                console::line(format_args!("{}{}", self.take_prompt(), change(&self.shown, &text)));
                 Follows::Nothing
             }
         }
     }
+
+    /// Shows what is no part of the reply. What comes next of it stands below, and is said whole.
+    pub(super) fn beside(&mut self, text: &str) {
+        let begin = self.take_prompt();
+        let end = if self.shown.is_empty() { "" } else { "\n" };
+        console::line(format_args!("{begin}{end}{text}"));
+        self.shown.clear();
+    }
+
+    /// Says that a decision is the person's.
+    pub(super) fn prompt(&mut self) {
+        if self.live && !self.prompted {
+            console::piece("\n> ");
+            self.prompted = true;
+        }
+    }
+
+    /// A line was typed: the cursor stands on the next one.
+    pub(super) fn typed(&mut self) {
+        self.prompted = false;
+    }
+
+    /// What takes the open prompt away.
+    fn take_prompt(&mut self) -> &'static str {
+        if std::mem::take(&mut self.prompted) { "\r\x1b[K" } else { "" }
+    }
 }
 
 /// What follows what was shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Follows {
     /// More of the answer.
     More,
-    /// Nothing, before somebody has decided.
-    Decision,
+    /// Nothing, before somebody has decided about the approval of this id.
+    Decision(String),
     /// Nothing: that was all.
     Nothing,
 }

@@ -3,15 +3,18 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::anyhow;
 use reqwest::{Response, StatusCode};
 use serde_json::Value;
 
 use super::{Client, sentence};
+use crate::console;
 
-/// How often a broken stream is resumed without a word from it.
-const RESUMES: u32 = 20;
+/// How often a broken stream is resumed without a word from it: half a minute, in which a host is started again.
+const RESUMES: u32 = 60;
 const PAUSE: Duration = Duration::from_millis(500);
+/// After so many of them a person is told why nothing comes.
+const TOLD_AFTER: u32 = 3;
 
 /// What a message came to, so far or for good.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +22,12 @@ pub(crate) enum News {
     /// The whole text so far.
     Frame(String),
     /// What a person is asked; the answer goes on once somebody has decided.
-    Asks(String),
+    Asks {
+        /// The approval's id.
+        approval: String,
+        /// The card.
+        card: String,
+    },
     /// The answer.
     Final(String),
 }
@@ -63,17 +71,32 @@ impl Events {
         }
         self.failures += 1;
         self.reader.forget_half();
-        match self.client.stream(&self.path, self.reader.seen.as_deref()).await {
-            Ok(response) if response.status() == StatusCode::OK => self.response = Some(response),
-            Ok(response) if self.failures > RESUMES || response.status().is_client_error() => {
+        let host = self.client.host();
+        let error = match self.client.stream(&self.path, self.reader.seen.as_deref()).await {
+            Ok(response) if response.status() == StatusCode::OK => {
+                self.response = Some(response);
+                return Ok(());
+            }
+            Ok(response) => {
                 let status = response.status();
                 let body = response.text().await.unwrap_or_default();
-                bail!("the host does not stream the answer: {}", sentence(status, &body));
+                let error = anyhow!("the host does not stream the answer: {}", sentence(status, &body));
+                // One that was started again has a new token, and tells it when it listens.
+                if status.is_client_error() && status != StatusCode::UNAUTHORIZED {
+                    return Err(error);
+                }
+                error
             }
-            Err(error) if self.failures > RESUMES => {
-                return Err(error).context("the answer is not lost: it is in the session when the host runs again");
-            }
-            Ok(_) | Err(_) => {}
+            Err(error) => error,
+        };
+        if self.client.follow_restart(&host) {
+            return Ok(());
+        }
+        if self.failures > RESUMES {
+            return Err(error.context("the answer is not lost: it is in the session when the host runs again"));
+        }
+        if self.failures == TOLD_AFTER {
+            console::aside("(the host does not answer: I try again for half a minute, in which it can be started)");
         }
         Ok(())
     }
@@ -106,10 +129,11 @@ impl Reader {
                 _ => {}
             }
         }
-        let text = || serde_json::from_str::<Value>(data).ok()?["text"].as_str().map(str::to_owned);
+        let field = |name: &str| serde_json::from_str::<Value>(data).ok()?[name].as_str().map(str::to_owned);
+        let text = || field("text");
         let news = match name {
             "frame" => text().map(News::Frame),
-            "approval" => text().map(News::Asks),
+            "approval" => field("approval").zip(text()).map(|(approval, card)| News::Asks { approval, card }),
             "merged" => Some(News::Final(String::new())),
             "final" => Some(News::Final(text().unwrap_or_default())),
             _ => None,
@@ -152,7 +176,7 @@ mod tests {
         reader.take(b"id: 1.9\nevent: approval\ndata: {\"text\":\"May I?\",\"approval\":\"a1\"}\n\n");
         reader.take(b"id: final\nevent: merged\ndata: {\"merged_into\":\"e1\"}\n\n");
         let news: Vec<News> = std::iter::from_fn(|| reader.next()).collect();
-        assert_eq!(news, [News::Asks("May I?".into()), News::Final(String::new())]);
+        assert_eq!(news, [News::Asks { approval: "a1".into(), card: "May I?".into() }, News::Final(String::new())]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "the helpers of these tests, too")]
 
+mod asks;
 mod chat;
 mod commands;
 mod connect;
