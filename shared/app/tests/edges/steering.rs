@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
+use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use turnlock_app::admit::{Admission, Admitted};
 use turnlock_app::turn::Handled;
@@ -222,13 +223,14 @@ async fn in_a_group_only_the_turns_own_person_steers_it() {
     let (control, queue) = (talk.kit.control(&talk.kit.store), talk.kit.control.clone());
     talk.ran.during_the_next(async move {
         // A task of its own: a test's stack does not hold both.
-        let obeyed = tokio::spawn(async move {
+        let mut obeyed = JoinSet::new();
+        obeyed.spawn(async move {
             while let Some(record) = queue.receive(1).unwrap().pop() {
                 assert_eq!(control.handle(&record).await, Handled::Done);
                 queue.delete(&record.receipt).unwrap();
             }
         });
-        obeyed.await.unwrap();
+        obeyed.join_next().await.unwrap().unwrap();
     });
     Box::pin(talk.settle()).await;
     assert!(talk.request(1).contains("[Alice (7)]\\nto French"), "{}", talk.request(1));
