@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 use turnlock_app::turn::Handled;
-use turnlock_domain::event::MessageKind;
+use turnlock_domain::event::{MessageKind, OutboundEvent};
 use turnlock_domain::turn::{Failure, ModelCall, Outcome, Usage};
 use turnlock_models::{
     Capabilities, Model, ModelError, ModelRequest, ModelStream, Price, Route, Router, ScriptLine, Scripted, Wire,
@@ -18,6 +18,8 @@ use crate::talk::Talk;
 
 const SECOND: Duration = Duration::from_secs(1);
 const MARK: &str = "(I was interrupted here, and begin again in a moment.)";
+const REFUSED: &str =
+    "The language model refused this message, so I have no answer. Whoever runs me finds the reason in my log.";
 
 /// A chat whose agent has two models.
 struct Pair {
@@ -108,6 +110,9 @@ async fn a_refusal_goes_to_the_next_model_at_once_and_is_final_if_it_is_the_last
     pair.talk.hears("e2", "And now?").await;
     assert_eq!(pair.talk.settle().await, 1);
     assert_eq!(pair.talk.outcome("e2").await, Some(Outcome::Failed { reason: Failure::ModelRefused }));
+    // Sending it again would come to the same.
+    let sent = pair.talk.sent();
+    assert_eq!(sent.last().map(OutboundEvent::text).as_deref(), Some(REFUSED));
 }
 
 /// While one of them may still answer, the turn is not refused.
