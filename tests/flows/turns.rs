@@ -74,7 +74,8 @@ fn throttling_is_no_attempt_and_ends_with_max_wait() {
 #[test]
 fn a_permanent_refusal_is_answered_at_once() {
     let output = played(&[json!({"model": {"error": "invalid"}}), say("hi")]);
-    let refused = "The language model refused this message, so I have no answer. Whoever runs me finds the reason in my log.";
+    let refused =
+        "The language model refused this message, so I have no answer. Whoever runs me finds the reason in my log.";
     assert_eq!(texts(&output), [refused]);
     assert_eq!((requests(&output), &output["events"][0]["reason"]), (1, &json!("model_refused")));
 }
