@@ -24,6 +24,8 @@ use turnlock_tools::{Risk, ToolContext, ToolError, ToolHandler, ToolInfo, ToolOu
 use super::bench::{Answered, Bench, Logs, Route, Setup, config, slack_message, update};
 
 const SORRY: &str = "Sorry, something went wrong and I could not answer this message. Please send it again.";
+const REFUSED: &str =
+    "The language model refused this message, so I have no answer. Whoever runs me finds the reason in my log.";
 
 /// A line for the model's script, for one Telegram chat.
 fn line(chat: i64, line: Value) -> ScriptLine {
@@ -171,7 +173,7 @@ async fn a_failing_or_panicking_model_touches_no_other_session() {
         assert_eq!(bench.shown(chat), ["hello", "again"], "{chat}");
     }
     bench.run(1800).await;
-    assert_eq!(bench.shown(11), [SORRY, "again"]);
+    assert_eq!(bench.shown(11), [REFUSED, "again"]);
     for chat in 12..=15 {
         assert_eq!(bench.shown(chat), ["hello", "again"], "{chat}");
     }
@@ -219,7 +221,11 @@ async fn a_permit_is_free_again_however_its_turn_ended() {
     }
     bench.run(1800).await;
     for chat in chats {
-        let expected = if chat == 10 || chat == PANICS { SORRY } else { "hello" };
+        let expected = match chat {
+            10 => REFUSED,
+            PANICS => SORRY,
+            _ => "hello",
+        };
         assert_eq!(bench.shown(chat), [expected], "{chat}");
     }
     assert_eq!((bench.host.running(), model.most.load(Ordering::SeqCst)), (0, 2));
