@@ -199,7 +199,10 @@ fn unheard(mut message: Message) -> Message {
 
 fn outcome(settings: &AgentSettings, said: &Said, ending: Ending) -> (Outcome, String) {
     let answer = Message::new(Role::Assistant, said.answer.clone()).text();
-    let mut visible = secrets::mask(&thinking::strip(&answer, said.starts_in_reasoning)).into_owned();
+    let stripped = thinking::strip(&answer, said.starts_in_reasoning);
+    // A text that ends too early may end in the middle of a secret.
+    let whole = ending == Ending::Answered && !said.cut;
+    let mut visible = if whole { secrets::mask(&stripped) } else { secrets::mask_unfinished(&stripped) }.into_owned();
     let mut was_cut = said.cut;
     let chars = fitting_chars(&visible);
     let fitting = if chars < visible.len() { text::cut(&visible, chars).len() } else { visible.len() };
