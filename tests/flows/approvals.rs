@@ -293,3 +293,35 @@ fn sl_approval_dead_end_a_decision_by_api_goes_on_in_the_thread_it_came_from() {
     assert!(shown.len() == 2 && shown[0].contains("Allowed by"), "{output:#}");
     assert_eq!(shown[1], "Done.");
 }
+
+/// A typed decision whose worker dies behind it, or whose answer finds no room, comes again: it says what was decided the
+/// first time, settles that card, and touches no call that is asked for by then.
+#[test]
+fn a_typed_decision_that_comes_again_means_the_same_call() {
+    let death = json!({"kill": {"queue": "wake", "nth": 1, "after": true}});
+    let full = json!({"fault": {"queue": "send", "nth": 2, "times": 1, "error": "full"}});
+    for (fault, command, decided) in [(death, "/approve", "allowed"), (full, "/deny", "denied")] {
+        let pay = json!({"tool": {"name": "pay", "risk": "dangerous", "result": "ok", "policy": "ask"}});
+        let lines = [
+            pay,
+            calls(&[("pay", json!({"n": 1}))]),
+            calls(&[("pay", json!({"n": 2}))]),
+            says("Done."),
+            say("pay"),
+            run(),
+            advance(5.0),
+            fault,
+            say(command),
+            run(),
+        ];
+        let output = played_to(&lines);
+        let states: Vec<_> =
+            output["approvals"].as_array().unwrap().iter().map(|it| it["state"].as_str().unwrap()).collect();
+        assert_eq!(states, [decided, "open"], "{output:#}");
+        let messages = output["chats"]["telegram:main:1000001"]["messages"].as_array().unwrap();
+        let with_buttons = messages.iter().filter(|it| it["buttons"].as_array().is_some_and(|all| !all.is_empty()));
+        assert_eq!(with_buttons.count(), 1, "{command}: the first card is settled: {messages:#?}");
+        let said = output["chats"].to_string();
+        assert!(!said.contains("no such request") && !said.contains("newer request"), "{command}: {said}");
+    }
+}

@@ -161,7 +161,7 @@ impl Control {
             Some(Pressed::Decide(..)) | None => None,
         };
         let Some((verdict, approval)) = approval else { return Ok(Answer::of(language.button_expired())) };
-        let outcome = self.decisions().decide(&approval, verdict, &event.person()).await?;
+        let outcome = self.decisions().decide(&approval, verdict, &event.person(), None).await?;
         // They are good for somebody else, or the settled card takes them away.
         Ok(Answer { text: language.decided(verdict, &outcome), keeps_buttons: true })
     }
@@ -192,17 +192,20 @@ impl Control {
             let code = named.map(str::to_owned).or_else(|| here.map(|ask| code(&ask.id)));
             return Ok(code.map_or_else(|| language.no_request(), |code| language.approve_alone(&code)));
         }
-        let approval = match (here, named) {
+        // A command that comes again means what it meant the first time, never the call that is asked for by now.
+        let again = head.answered.as_ref().filter(|answered| answered.command == event.event_id);
+        let approval = match (again, here, named) {
+            (Some(answered), ..) => self.store.approval(&answered.id).await?,
             // Nobody decides about what they cannot have seen.
-            (Some(ask), None) if ask.asked_at >= Millis::from(event.timestamp) => {
+            (None, Some(ask), None) if ask.asked_at >= Millis::from(event.timestamp) => {
                 return Ok(language.newer_request(&code(&ask.id)));
             }
-            (Some(ask), _) => self.store.approval(&ask.id).await?,
-            (None, Some(named)) => decisions.called(named, &who).await?,
-            (None, None) => None,
+            (None, Some(ask), _) => self.store.approval(&ask.id).await?,
+            (None, None, Some(named)) => decisions.called(named, &who).await?,
+            (None, None, None) => None,
         };
         let Some(approval) = approval else { return Ok(language.no_request()) };
-        Ok(language.decided(verdict, &decisions.decide(&approval, verdict, &who).await?))
+        Ok(language.decided(verdict, &decisions.decide(&approval, verdict, &who, Some(&event.event_id)).await?))
     }
 
     /// The marker first, then the answer: an event that is answered is settled.

@@ -2,6 +2,7 @@
 //! decision is stored, then the turn is woken, then the card is settled. Each may be repeated, so a sender that died in
 //! between does all of it again. The card of what was not decided is settled by whoever ends the turn.
 
+use turnlock_domain::ids::EventId;
 use turnlock_queue::{Queue, Receipt, SendError};
 use turnlock_store::approvals::{Approval, ApprovalState, Decided, Decision, OpenApproval, Verdict};
 use turnlock_store::sessions::Head;
@@ -61,22 +62,25 @@ impl Decisions<'_> {
         approval: &Approval,
         verdict: Verdict,
         who: &str,
+        command: Option<&EventId>,
     ) -> Result<Outcome, DecideError> {
         if self.policy.may_decide(who, &approval.asked_by) {
-            self.decide_surely(approval, verdict, who).await
+            self.decide_surely(approval, verdict, who, command).await
         } else {
             Ok(Outcome::NotTheirs)
         }
     }
 
-    /// Decides about `approval` in the name of `who`, who is known to be allowed.
+    /// Decides about `approval` in the name of `who`, who is known to be allowed; `command` is what they typed.
     pub(crate) async fn decide_surely(
         &self,
         approval: &Approval,
         verdict: Verdict,
         who: &str,
+        command: Option<&EventId>,
     ) -> Result<Outcome, DecideError> {
-        let decision = Decision { verdict, by: who.to_owned(), at: self.store.clock().now_ms() };
+        let (by, at) = (who.to_owned(), self.store.clock().now_ms());
+        let decision = Decision { verdict, by, at, command: command.cloned() };
         let (outcome, state, by) = match self.store.decide(approval, &decision).await? {
             Decided::Stored(head) => {
                 wake(self.inbound, &head).await;

@@ -101,11 +101,7 @@ fn check_rules(config: &Config, registry: &Registry) -> Result<(), ToolsError> {
     Err(ToolsError::NoSuchTool { index, tool, known: known.join(", ") })
 }
 
-fn local_tool(
-    name: &str,
-    target: &LocalTarget,
-    settings: &ToolSettings,
-) -> Result<Arc<dyn ToolHandler>, ToolsError> {
+fn local_tool(name: &str, target: &LocalTarget, settings: &ToolSettings) -> Result<Arc<dyn ToolHandler>, ToolsError> {
     match target {
         LocalTarget::Url(url) => {
             let bearer = settings.bearer.as_ref().map(ExposeSecret::expose_secret);

@@ -363,7 +363,9 @@ impl Language {
                 format!("I have not taken that as a yes. To allow it, write `/approve {code}` with nothing behind it.")
             }
             Self::German => {
-                format!("Das habe ich nicht als Ja genommen. Um es zu erlauben, schreib `/approve {code}` und nichts dahinter.")
+                format!(
+                    "Das habe ich nicht als Ja genommen. Um es zu erlauben, schreib `/approve {code}` und nichts dahinter."
+                )
             }
             Self::Chinese => format!("我没有把这当作批准。如要批准，请只发送 `/approve {code}`，后面不要加其他内容。"),
         }

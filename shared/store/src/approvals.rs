@@ -65,6 +65,18 @@ pub struct Decision {
     pub by: String,
     /// When.
     pub at: Millis,
+    /// The command by which it was typed: which call it means is found once, and kept for when it comes again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<EventId>,
+}
+
+/// The decision of a command, after its use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answered {
+    /// The command.
+    pub command: EventId,
+    /// The approval that it decided about.
+    pub id: String,
 }
 
 /// Whether a call may run.
@@ -436,13 +448,20 @@ impl Store {
         let used = &ask.id;
         let since = ask.decision.as_ref().map_or(ask.expires_at, |decision| decision.at);
         let mut condition = "#owner = :owner AND fence = :fence AND ask.id = :id".to_owned();
+        let command = ask.decision.as_ref().and_then(|decision| decision.command.clone());
+        let and_set = if command.is_some() { ", answered = :answered" } else { "" };
         let mut head = self
-            .update_over(keys::head(&lock.session), "SET waited_until = :since REMOVE ask")
+            .update_over(keys::head(&lock.session), &format!("SET waited_until = :since{and_set} REMOVE ask"))
             .expression_attribute_names("#owner", "owner")
             .expression_attribute_values(":owner", s(&lock.owner))
             .expression_attribute_values(":fence", n(lock.fence))
             .expression_attribute_values(":id", s(&ask.id))
             .expression_attribute_values(":since", ms(since));
+        if let Some(command) = command {
+            let answered = serde_dynamo::to_attribute_value(Answered { command, id: ask.id.clone() })
+                .map_err(|_| StoreError::corrupt("approval", &ask.id, "its use cannot be written"))?;
+            head = head.expression_attribute_values(":answered", answered);
+        }
         let slot = match usage {
             Use::Start => {
                 condition.push_str(

@@ -17,7 +17,7 @@ use turnlock_domain::ids::EventId;
 use turnlock_domain::session::SessionKey;
 use turnlock_domain::time::Millis;
 
-use crate::approvals::Ask;
+use crate::approvals::{Answered, Ask};
 use crate::error::StoreError;
 use crate::item::{from_item, ms, n, s};
 use crate::request::{Conditional, Item};
@@ -61,6 +61,9 @@ pub struct Head {
     /// What that event's turn waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ask: Option<Ask>,
+    /// The last typed decision that was used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answered: Option<Answered>,
     /// Until when it waited the last time it did: its age counts from there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waited_until: Option<Millis>,

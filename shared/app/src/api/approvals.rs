@@ -60,7 +60,7 @@ impl Api {
         if !self.may_decide(scope, &approval.asked_by) {
             return Ok(error(403, "not_allowed", "this key may not decide about this call"));
         }
-        let decided = self.decisions().decide_surely(&approval, verdict, &scope.person()).await;
+        let decided = self.decisions().decide_surely(&approval, verdict, &scope.person(), None).await;
         let outcome = match decided {
             Ok(outcome) => outcome,
             Err(DecideError::Store(error)) => return Ok(unavailable(&error)),

@@ -188,7 +188,7 @@ async fn v7_a_decision_in_the_last_moment_is_kept() {
     let at = talk.kit.clock.now_ms();
     sleep(Duration::from_millis(20)).await;
     talk.model_says("Paid.");
-    let decision = Decision { verdict: Verdict::Allow, by: "telegram:7".to_owned(), at };
+    let decision = Decision { verdict: Verdict::Allow, by: "telegram:7".to_owned(), at, command: None };
     // Both at once: whoever is first, what was decided in time counts, and what was refused was not told to be accepted.
     let (handled, decided) = tokio::join!(
         talk.agent.handle(&record, Instant::now() + INVOCATION),
@@ -242,7 +242,12 @@ impl Queue for Quick {
             if self.stops {
                 self.store.stop(&session, &crate::talk::place(2)).await.unwrap();
             } else {
-                let decision = Decision { verdict: Verdict::Allow, by: "telegram:7".to_owned(), at: approval.asked_at };
+                let decision = Decision {
+                    verdict: Verdict::Allow,
+                    by: "telegram:7".to_owned(),
+                    at: approval.asked_at,
+                    command: None,
+                };
                 self.store.decide(&approval, &decision).await.unwrap();
             }
         }

@@ -117,6 +117,7 @@ async fn a_decision_that_is_stored_already_wakes_the_turn_all_the_same() {
         verdict: Verdict::Allow,
         by: "telegram:7".to_owned(),
         at: talk.kit.clock.now_ms(),
+        command: None,
     };
     talk.kit.store.decide(&asked, &decision).await.unwrap();
     assert_eq!(talk.take().await, None, "nobody woke it");
@@ -181,9 +182,8 @@ async fn a_typed_decision_is_about_what_was_asked_before_it() {
     let none = "There is no such request waiting for a decision.";
     assert_eq!(texts(&writes(&talk, "c2", "7", "/approve 000000").await), [none]);
     for (id, text) in [("c5", "/approve but only a half".to_owned()), ("c6", format!("/approve {name} with care"))] {
-        let alone = format!(
-            "I have not taken that as a yes. To allow it, write `/approve {name}` with nothing behind it."
-        );
+        let alone =
+            format!("I have not taken that as a yes. To allow it, write `/approve {name}` with nothing behind it.");
         assert_eq!(texts(&writes(&talk, id, "7", &text).await), [alone], "{text}");
     }
     assert_eq!(state(&talk, &asked).await.0, ApprovalState::Open);

@@ -198,7 +198,7 @@ impl Talk {
 
     /// Decides, and wakes the turn as control does.
     pub(crate) async fn decide(&self, verdict: Verdict) {
-        let decision = Decision { verdict, by: "telegram:7".to_owned(), at: self.kit.clock.now_ms() };
+        let decision = Decision { verdict, by: "telegram:7".to_owned(), at: self.kit.clock.now_ms(), command: None };
         let decided = self.kit.store.decide(&self.asked().await, &decision).await.unwrap();
         let Decided::Stored(head) = decided else { panic!("{decided:?}") };
         self.wake(&head).await;

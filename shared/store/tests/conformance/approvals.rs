@@ -63,7 +63,7 @@ pub(crate) fn approval(id: &str, call: u32) -> Approval {
 }
 
 pub(crate) fn decision(verdict: Verdict, at: Millis) -> Decision {
-    Decision { verdict, by: BY.to_owned(), at }
+    Decision { verdict, by: BY.to_owned(), at, command: None }
 }
 
 pub(crate) fn sleeper(receives: u32) -> Sleeper<'static> {
