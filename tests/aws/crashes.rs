@@ -82,7 +82,8 @@ async fn a_delivery_killed_between_sending_and_recording() {
 async fn sqs_fifo_poison() {
     let kit = Kit::start("attempts = 2", &[]).await;
     let failing = || Turn::refused(500, "InternalServerException", "scripted");
-    kit.aws.bedrock.on("poison", [failing(), failing()]);
+    // Each of two attempts asks three times.
+    kit.aws.bedrock.on("poison", (0..6).map(|_| failing()));
     let unreadable = json!({
         "QueueUrl": kit.aws.stack.physical("InboundQueue"),
         "MessageBody": "no event",

@@ -298,6 +298,7 @@ fn configuration(platforms: &str, limits: &str) -> String {
         r#"
 [agent]
 name = "Echo"
+while_busy = {{ telegram = "steer" }}
 
 [agent.limits]
 lease_seconds = 45
@@ -308,6 +309,10 @@ provider = "bedrock"
 model = "{MODEL}"
 capabilities = ["tools"]
 guardrail = {{ id = "g1", version = "1" }}
+price = {{ input = 0.3, output = 2.5 }}
+
+[approvals]
+approvers = ["gateway:ops", "telegram:28"]
 
 [tools.orders]
 description = "Tells what somebody ordered."

@@ -14,15 +14,19 @@ use turnlock_tests::template::granted_actions;
 use crate::kit::{Kit, WITHIN};
 use crate::{chats, pairing};
 
+/// What people are told of a message that came to nothing.
+const SORRY: &str = "Sorry, something went wrong and I could not answer this message. Please send it again.";
+
 /// Everything that the functions can be brought to do is done once, from the channels to the rare ways: jobs, faults, what
 /// is unreadable, dead letters, a model that does not stream. Then every action that a role grants was asked for, and no
 /// other ([`Kit::end`] looks for those, here and in every flow).
 #[tokio::test(flavor = "multi_thread")]
 async fn every_granted_action_is_needed() {
     let kit = Kit::start("consolidate_after = 2\ndaily_cost = 1000", &[]).await;
-    join!(chats::all(&kit), memory(&kit, 21), commands(&kit), large_turn(&kit), function(&kit));
+    join!(chats::all(&kit), memory(&kit, 21), commands(&kit), large_turn(&kit), function(&kit), approvals(&kit));
     unreadable(&kit).await;
     given_up(&kit).await;
+    given_up_while_it_waits(&kit).await;
     let whole = kit.aws.configuration.replace("[[models]]", "[[models]]\nstream = false");
     kit.aws.replace_all(&whole, Duration::ZERO).await;
     memory(&kit, 22).await;
@@ -37,7 +41,7 @@ async fn every_granted_action_is_needed() {
         }
     }
     assert_eq!(unneeded, BTreeMap::new());
-    kit.end_with_dead_letters(5).await;
+    kit.end_with_dead_letters(6).await;
 }
 
 /// A turn with so many calls of tools that a review of what was said follows, which finds something; and so many turns
@@ -90,6 +94,76 @@ async fn function(kit: &Kit) {
     assert_eq!(calls.map(|call| call.resource).collect::<Vec<_>>(), ["orders"]);
 }
 
+/// Calls that wait for a person: one is allowed over the API, one is denied by its code from another chat, one is stopped.
+async fn approvals(kit: &Kit) {
+    let refund = |order: &str| Turn::tool("refund", json!({ "order": order }));
+    for (text, order, answer) in [("refund seven", "7", Some("refunded")), ("refund eight", "8", Some("left as it is"))]
+    {
+        kit.aws.bedrock.on(text, std::iter::once(refund(order)).chain(answer.map(Turn::text)));
+    }
+    kit.aws.bedrock.on("refund nine", [refund("9")]);
+    join!(kit.say(27, "refund seven"), kit.say(29, "refund eight"), kit.say(30, "refund nine"));
+    let allow = format!("/v1/approvals/{}", asked(kit, 27).await);
+    let (status, answer) = kit.api(Method::POST, &allow, None, &json!({ "decision": "allow" })).await;
+    assert_eq!(status, StatusCode::OK, "{answer}");
+    let denied = asked(kit, 29).await;
+    kit.say(28, &format!("/deny {}", &denied[denied.len() - 6..])).await;
+    asked(kit, 30).await;
+    kit.say(30, "/stop").await;
+    says(kit, 27, "refunded").await;
+    says(kit, 29, "left as it is").await;
+    says(kit, 30, "(stopped)").await;
+    let calls = kit.aws.front.calls().into_iter().filter(|call| call.resource == "refund");
+    assert_eq!(calls.count(), 1, "what was allowed runs, and nothing else");
+}
+
+/// The id of what a chat is asked.
+async fn asked(kit: &Kit, chat: i64) -> String {
+    let session = format!("telegram:{chat}");
+    let asked = async {
+        loop {
+            let (_, answer) = kit.api(Method::GET, "/v1/approvals", None, &Value::Null).await;
+            let mut open = answer["approvals"].as_array().into_iter().flatten();
+            if let Some(one) = open.find(|one| one["session"] == session.as_str()) {
+                return one["id"].as_str().unwrap().to_owned();
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(WITHIN, asked).await.expect("the call is asked for")
+}
+
+/// Waits until a private chat shows a message.
+async fn says(kit: &Kit, chat: i64, text: &str) {
+    let name = format!("telegram:main:{chat}");
+    let mut changes = kit.aws.platforms.changes();
+    while !kit.texts(&name).iter().any(|shown| shown == text) {
+        timeout(WITHIN, changes.changed()).await.unwrap_or_else(|_| panic!("{:?}", kit.texts(&name))).unwrap();
+    }
+}
+
+/// A turn that its queue gives up while it waits for a person: its card is settled, and whoever asked hears of it.
+async fn given_up_while_it_waits(kit: &Kit) {
+    kit.aws.bedrock.on("refund ten", [Turn::tool("refund", json!({ "order": "10" }))]);
+    kit.say(31, "refund ten").await;
+    asked(kit, 31).await;
+    let body = received(kit, "refund ten");
+    kit.put("DeadLetterQueue", "g", &body).await;
+    says(kit, 31, SORRY).await;
+    // Its message sleeps on, and would be found to be settled when it comes.
+    let request = json!({ "QueueUrl": kit.aws.stack.physical("InboundQueue") });
+    kit.aws.cloud.json("AmazonSQS.PurgeQueue", &request).await;
+    kit.settle().await;
+}
+
+/// The body of a record that the agent was handed.
+fn received(kit: &Kit, text: &str) -> String {
+    let received = kit.aws.lambda.received("Agent").into_iter();
+    let mut events = received.map(|event| serde_json::from_slice::<Value>(&event).unwrap());
+    let event = events.find(|event| event.to_string().contains(text)).unwrap();
+    event["Records"][0]["body"].as_str().unwrap().to_owned()
+}
+
 /// A command that is put off by an outage of the table and then answered, and one that writes.
 async fn commands(kit: &Kit) {
     kit.aws.front.fail(Fault {
@@ -135,16 +209,12 @@ async fn unreadable(kit: &Kit) {
 async fn given_up(kit: &Kit) {
     kit.say(24, "answered").await;
     kit.shows("telegram:main:24", &["echo: answered"]).await;
-    let received = kit.aws.lambda.received("Agent").into_iter();
-    let mut events = received.map(|event| serde_json::from_slice::<Value>(&event).unwrap());
-    let event = events.find(|event| event.to_string().contains("answered")).unwrap();
-    let body = event["Records"][0]["body"].as_str().unwrap();
-    let mut envelope: Value = serde_json::from_str(body).unwrap();
+    let body = received(kit, "answered");
+    let mut envelope: Value = serde_json::from_str(&body).unwrap();
     envelope["event"]["event_id"] = json!("given-up");
     kit.put("DeadLetterQueue", "g", &envelope.to_string()).await;
     kit.dead_letters(4).await;
-    kit.put("DeadLetterQueue", "g", body).await;
+    kit.put("DeadLetterQueue", "g", &body).await;
     kit.dead_letters(5).await;
-    let sorry = "Sorry, something went wrong and I could not answer this message. Please send it again.";
-    kit.shows("telegram:main:24", &["echo: answered", sorry]).await;
+    kit.shows("telegram:main:24", &["echo: answered", SORRY]).await;
 }
