@@ -325,3 +325,22 @@ fn a_typed_decision_that_comes_again_means_the_same_call() {
         assert!(!said.contains("no such request") && !said.contains("newer request"), "{command}: {said}");
     }
 }
+
+/// A reason behind a denial denies, also one whose first word has the form of a code.
+#[test]
+fn a_denial_with_a_reason_is_a_denial() {
+    let pay = json!({"tool": {"name": "pay", "risk": "dangerous", "result": "ok", "policy": "ask"}});
+    let lines = [
+        pay,
+        calls(&[("pay", json!({"n": 1}))]),
+        says("I left it."),
+        say("pay"),
+        run(),
+        advance(5.0),
+        say("/deny facade is wrong"),
+        run(),
+    ];
+    let output = played(&lines);
+    assert_eq!(output["approvals"][0]["state"], "denied", "{output:#}");
+    assert!(texts(&output).contains(&"I left it.".to_owned()));
+}

@@ -111,11 +111,13 @@ fn a_stop_by_api_reaches_a_stream() {
 #[test]
 fn a_cut_answer_shows_no_half_of_a_secret() {
     let half = format!("ghp_{}", "a1B2c".repeat(7));
-    let cut = json!({"model": {"chunks": [format!("The key is {half}")], "stop": "max_tokens"}});
-    let output = played(&[say("what is the key?"), cut, run()]);
-    let shown = texts(&output);
-    assert_eq!(shown.len(), 1, "{shown:?}");
-    assert!(shown[0].starts_with("The key is") && !output["chats"].to_string().contains("ghp_"), "{shown:?}");
+    for stop in ["max_tokens", "content_filtered", "bored"] {
+        let cut = json!({"model": {"chunks": [format!("The key is {half}")], "stop": stop}});
+        let output = played(&[say("what is the key?"), cut, run()]);
+        let shown = texts(&output);
+        assert_eq!(shown.len(), 1, "{shown:?}");
+        assert!(shown[0].starts_with("The key is") && !output["chats"].to_string().contains("ghp_"), "{shown:?}");
+    }
 }
 
 /// A queue that takes every visibility and says so to nobody costs time, and no reply.

@@ -237,12 +237,12 @@ fn overtakes(text: &str) -> bool {
 /// The command as it is sent. A decision that names no request is about the one that is shown here, and no later one, which
 /// nobody has seen.
 fn about(text: String, asked: Option<&str>) -> String {
-    let decides = matches!(command::typed(&text), Some(Command::Approve | Command::Deny));
-    match asked {
-        Some(approval) if decides && command::argument(&text) == Argument::default() => {
+    let decision = command::typed(&text).filter(|command| matches!(command, Command::Approve | Command::Deny));
+    match (asked, decision) {
+        (Some(approval), Some(decision)) if command::argument(&text, decision) == Argument::default() => {
             format!("{text} {}", approvals::code(approval))
         }
-        Some(_) | None => text,
+        (Some(_) | None, _) => text,
     }
 }
 

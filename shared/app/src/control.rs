@@ -119,7 +119,7 @@ impl Control {
     }
 
     fn doing(&self, head: &Head) -> Doing {
-        match &head.ask {
+        match head.open_ask() {
             Some(ask) if ask.decision.is_none() => Doing::Asking { code: code(&ask.id) },
             Some(_) | None if self.works(head) => Doing::Working,
             Some(_) | None => Doing::Nothing,
@@ -185,8 +185,10 @@ impl Control {
         let who = event.person();
         let head = self.store.head(&event.session_key()).await?.unwrap_or_default();
         let text = event.text();
-        let command::Argument { code: named, has_text } = command::argument(&text);
-        let here = head.ask.as_ref().filter(|ask| named.is_none_or(|it| code(&ask.id).eq_ignore_ascii_case(it)));
+        let command::Argument { code: named, has_text } =
+            command::argument(&text, envelope.command.unwrap_or(Command::Unknown));
+        let open = head.open_ask();
+        let here = open.filter(|ask| named.is_none_or(|it| code(&ask.id).eq_ignore_ascii_case(it)));
         // A condition would be lost: what was meant is not known. A reason behind a denial changes nothing.
         if has_text && verdict == Verdict::Allow {
             let code = named.map(str::to_owned).or_else(|| here.map(|ask| code(&ask.id)));
@@ -194,15 +196,22 @@ impl Control {
         }
         // A command that comes again means what it meant the first time, never the call that is asked for by now.
         let again = head.answered.as_ref().filter(|answered| answered.command == event.event_id);
-        let approval = match (again, here, named) {
-            (Some(answered), ..) => self.store.approval(&answered.id).await?,
+        let elsewhere = match (again, named) {
+            (Some(answered), _) => self.store.approval(&answered.id).await?,
+            (None, Some(named)) if here.is_none() => decisions.called(named, &who).await?,
+            (None, _) => None,
+        };
+        // What has the form of a code may be the first word of a reason.
+        let is_unnamed = named.is_none() || here.is_none() && has_text;
+        let ask = if is_unnamed { open } else { here };
+        let approval = match (elsewhere, again, ask) {
+            (Some(approval), ..) => Some(approval),
             // Nobody decides about what they cannot have seen.
-            (None, Some(ask), None) if ask.asked_at >= Millis::from(event.timestamp) => {
+            (None, None, Some(ask)) if is_unnamed && ask.asked_at >= Millis::from(event.timestamp) => {
                 return Ok(language.newer_request(&code(&ask.id)));
             }
-            (None, Some(ask), _) => self.store.approval(&ask.id).await?,
-            (None, None, Some(named)) => decisions.called(named, &who).await?,
-            (None, None, None) => None,
+            (None, None, Some(ask)) => self.store.approval(&ask.id).await?,
+            (None, ..) => None,
         };
         let Some(approval) = approval else { return Ok(language.no_request()) };
         Ok(language.decided(verdict, &decisions.decide(&approval, verdict, &who, Some(&event.event_id)).await?))

@@ -126,7 +126,7 @@ pub(crate) fn state_of(verdict: Verdict) -> ApprovalState {
 /// Wakes the turn that sleeps, so that it sees what was stored for it. One that cannot be woken sees it when its sleep
 /// ends; one that runs looks by itself.
 pub(crate) async fn wake(inbound: &dyn Queue, head: &Head) {
-    let (Some(receipt), Some(_), None) = (&head.receipt, &head.ask, &head.owner) else { return };
+    let (Some(receipt), Some(_), None) = (&head.receipt, head.open_ask(), &head.owner) else { return };
     if let Err(error) = inbound.wake(&Receipt(receipt.clone())).await {
         let event_id = head.unfinished.as_ref().map(ToString::to_string).unwrap_or_default();
         tracing::warn!(event_id, %error, "the turn of event {event_id} was not woken: it wakes when its sleep ends");

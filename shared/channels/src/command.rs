@@ -53,11 +53,11 @@ pub struct Argument<'t> {
     pub has_text: bool,
 }
 
-/// What stands behind the decision that `text` is, or behind its name, where a platform has taken that away.
+/// What stands behind the decision `command` that `text` is, or behind its name, where a platform has taken that away.
 #[must_use]
-pub fn argument(text: &str) -> Argument<'_> {
+pub fn argument(text: &str, command: Command) -> Argument<'_> {
     let mut words = text.split_whitespace().peekable();
-    words.next_if(|word| word.starts_with('/') || named(word).is_some_and(decides));
+    words.next_if(|word| word.starts_with('/') || named(word) == Some(command));
     let code = words.next_if(|word| is_code(word));
     Argument { code, has_text: words.next().is_some() }
 }
@@ -107,11 +107,23 @@ mod tests {
             ("/approve please", Command::Approve, None, true),
             ("/approve deny", Command::Approve, None, true),
         ] {
-            assert_eq!((typed(text), argument(text)), (Some(command), Argument { code, has_text }), "{text:?}");
+            assert_eq!(
+                (typed(text), argument(text, command)),
+                (Some(command), Argument { code, has_text }),
+                "{text:?}"
+            );
         }
         for text in ["12AB9F", "approve 12AB9F", "/deny@echo_bot 12AB9F"] {
-            assert_eq!(argument(text), Argument { code: Some("12AB9F"), has_text: false }, "{text:?}");
+            let named = Argument { code: Some("12AB9F"), has_text: false };
+            assert_eq!(
+                argument(text, if text.contains("deny") { Command::Deny } else { Command::Approve }),
+                named,
+                "{text:?}"
+            );
         }
+        // Slack takes the command's own name away.
+        let other = Argument { code: None, has_text: true };
+        assert_eq!(argument("deny", Command::Approve), other, "another command's name is no code");
         assert_eq!((bare("approve x"), bare("deny what he says")), (Some(Command::Approve), None));
         for text in ["yes", "approve", "ok", "/approved it"] {
             assert_eq!(typed(text), None, "{text} is never an approval");

@@ -388,7 +388,7 @@ impl Store {
             Verdict::Allow => ApprovalState::Allowed,
             Verdict::Deny => ApprovalState::Denied,
         };
-        let ended = self.approval_ended(&approval.id, state, Some(&decision.by))?;
+        let ended = self.approval_ended(&approval.id, state, Some(&decision.by), decision.at)?;
         let actions = std::iter::once(update(Self::built(head)?)).chain(ended).collect();
         let token = format!("decide {} {:?} {} {}", approval.id, decision.verdict, decision.by, decision.at.0);
         let transaction = self.transact(actions, &token).await?;
@@ -553,13 +553,15 @@ impl Store {
         items.into_iter().filter(is_asked).map(from_stored).collect()
     }
 
-    /// Notes on the approval's own item what became of it, and takes it from the list of the open ones. One that is not there any more must not refuse a commit: what is
-    /// noted then names no call, is read as none, and goes like the rest.
+    /// Notes on the approval's own item what became of it, and takes it from the list of the open ones. One that is not there
+    /// any more must not refuse a commit: what is noted then names no call, is read as none, and goes like the rest. `at` is
+    /// the time of the transaction's own making, so that a repetition is the same one.
     pub(crate) fn approval_ended(
         &self,
         id: &str,
         state: ApprovalState,
         by: Option<&str>,
+        at: Millis,
     ) -> Result<[TransactWriteItem; 2], StoreError> {
         let mut set = "SET #state = :state, #ttl = if_not_exists(#ttl, :ttl)".to_owned();
         if by.is_some() {
@@ -569,7 +571,7 @@ impl Store {
             .update_over(keys::approval(id), &set)
             .expression_attribute_names("#state", "state")
             .expression_attribute_names("#ttl", keys::TTL)
-            .expression_attribute_values(":ttl", n(self.clock().now_ms().ttl(MARKER_LIFETIME).0))
+            .expression_attribute_values(":ttl", n(at.ttl(MARKER_LIFETIME).0))
             .expression_attribute_values(":state", s(state.as_str()));
         let item = match by {
             Some(by) => item.expression_attribute_values(":by", AttributeValue::S(by.to_owned())),

@@ -102,7 +102,10 @@ impl Head {
             .collect();
         // Nobody known is not the same person twice.
         let is_heard = |text: &SteerText| !who.is_empty() && text.by == who && !text.text.is_empty();
-        texts.into_iter().take_while(is_heard).collect()
+        // An event that was sent again may stand there under a second place.
+        let mut known = BTreeSet::new();
+        let is_new = |text: &SteerText| known.insert(text.event_id.clone());
+        texts.into_iter().take_while(is_heard).filter(is_new).collect()
     }
 
     /// What of the texts goes with the commit of the event at `position`: its own, what a turn before it has left, those of

@@ -134,7 +134,8 @@ impl Agent {
         let Acquired::Mine(lock, head) = self.store.acquire(&want).await? else { return Ok(false) };
         // Before the lock was ours it may have moved on: what counts is the head under the lock.
         if !self.is_too_old(&head) {
-            let how = Release { reset_attempts: true, ..Release::default() };
+            let unstarted = head.unstarted_for(&lock);
+            let how = Release { reset_attempts: true, unstarted, ..Release::default() };
             self.store.release(&lock, how).await?;
             return Ok(false);
         }
@@ -176,7 +177,10 @@ impl Agent {
                 journal_line::event(other, Some(session), route.channel, outcome, "too_old", attempts);
                 self.tell(&turn, &route).await;
             }
-            Err(_) => self.store.release(&lock, Release::default()).await?,
+            Err(_) => {
+                let unstarted = head.unstarted_for(&lock);
+                self.store.release(&lock, Release { unstarted, ..Release::default() }).await?;
+            }
         }
         Ok(true)
     }

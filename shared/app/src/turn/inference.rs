@@ -188,7 +188,7 @@ impl Inference<'_> {
     /// Takes what was said since the last time into the conversation.
     fn hear(&self, progress: &mut Progress, head: Box<Head>) {
         let mut texts = head.texts_for(&self.envelope.position, &self.envelope.event.person());
-        texts.retain(|text| !progress.said.steered.contains(&text.event_id));
+        texts.retain(|text| text.event_id != self.lock.event && !progress.said.steered.contains(&text.event_id));
         progress.said.hear(&texts);
         progress.said.head = Some(head);
         progress.steered.extend(texts);
@@ -271,6 +271,8 @@ pub(super) enum InferenceError {
 /// Partial calls of an answer that was cut are never run or stored.
 fn ended(mut progress: Progress, answer: Answer, ending: Ending) -> End {
     progress.said.cut = answer.stop == StopReason::MaxTokens;
+    progress.said.ends_early =
+        !matches!(answer.stop, StopReason::EndTurn | StopReason::StopSequence | StopReason::ToolUse);
     progress.said.answer = answer.content.into_iter().filter(|block| !matches!(block, Block::ToolUse { .. })).collect();
     End::Ended(progress.said, ending)
 }

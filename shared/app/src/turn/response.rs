@@ -39,6 +39,8 @@ pub(super) struct Said {
     pub(super) answer: Vec<Block>,
     /// Whether the answer hit its length limit.
     pub(super) cut: bool,
+    /// Whether it may end in the middle of a word: cut, blocked, or ended for a reason that nobody knows.
+    pub(super) ends_early: bool,
     /// The calls of models, those of earlier invocations too.
     pub(super) calls: Vec<ModelCall>,
     /// The events whose texts reached the model besides the turn's own.
@@ -201,7 +203,7 @@ fn outcome(settings: &AgentSettings, said: &Said, ending: Ending) -> (Outcome, S
     let answer = Message::new(Role::Assistant, said.answer.clone()).text();
     let stripped = thinking::strip(&answer, said.starts_in_reasoning);
     // A text that ends too early may end in the middle of a secret.
-    let whole = ending == Ending::Answered && !said.cut;
+    let whole = ending == Ending::Answered && !said.ends_early;
     let mut visible = if whole { secrets::mask(&stripped) } else { secrets::mask_unfinished(&stripped) }.into_owned();
     let mut was_cut = said.cut;
     let chars = fitting_chars(&visible);

@@ -44,7 +44,7 @@ pub(super) fn addressed(bot: &Bot, message: &Message<'_>) -> Result<Addressed, &
     }
     // Our card dictates it like this, and its code is a request's of ours.
     if command(bot, message).is_some_and(|command| matches!(command, Command::Approve | Command::Deny))
-        && words::argument(message.text()).code.is_some()
+        && words::argument(message.text(), Command::Approve).code.is_some()
     {
         return Ok(Addressed::Directly);
     }

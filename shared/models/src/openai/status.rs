@@ -39,10 +39,13 @@ pub(super) async fn failure(response: Response, idle: Duration) -> Refused {
 }
 
 /// What a refusal says about reasoning. All of its body is looked through: some servers name the field in lists of theirs.
+/// One that does not know the field may repeat what stood in it, whatever words that has: so that is asked for first.
 fn carried(body: &[u8]) -> Option<Carried> {
     let body = String::from_utf8_lossy(body).to_lowercase();
     let wants = ["missing", "must be passed back", "must be provided", "is required"];
+    let unknown = ["extra_forbidden", "extra inputs", "not permitted", "unsupported", "unexpected", "unrecognized"];
     match body.contains(wire::REASONING) {
+        true if unknown.iter().any(|words| body.contains(words)) => Some(Carried::Nowhere),
         true if wants.iter().any(|words| body.contains(words)) => Some(Carried::Everywhere),
         true => Some(Carried::Nowhere),
         false => None,

@@ -88,7 +88,7 @@ fn inbound(world: &World) -> Option<&LocalQueue> {
 
 /// Until when the session's turn waits for a person, if it does.
 fn waits_until(head: &Head, now: Millis) -> Option<Millis> {
-    let ask = head.ask.as_ref().filter(|ask| ask.decision.is_none() && ask.expires_at > now)?;
+    let ask = head.open_ask().filter(|ask| ask.decision.is_none() && ask.expires_at > now)?;
     let stopped = head.unfinished_position.as_ref().is_some_and(|position| head.stops(position));
     (!stopped && head.owner.is_none()).then_some(ask.expires_at)
 }

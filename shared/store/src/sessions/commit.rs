@@ -71,7 +71,7 @@ impl Store {
             actions.push(put(markers::put_marker(self, &marker)?));
         }
         if let Some((id, state)) = &change.ask_ended {
-            actions.extend(self.approval_ended(id, *state, None)?);
+            actions.extend(self.approval_ended(id, *state, None, draft.at)?);
         }
         let token = commit_token(draft, lock);
         match self.transact(actions, &token).await? {
@@ -168,7 +168,7 @@ fn refusal(
     if head.condition_failed {
         let head: Head = from_item("session head", head.item.unwrap_or_default())?;
         let stopped = position.is_some_and(|position| head.stops(position));
-        let decided = head.ask.as_ref().is_some_and(|ask| ask.decision.is_some());
+        let decided = head.open_ask().is_some_and(|ask| ask.decision.is_some());
         return match (head.is_held(lock), stopped) {
             (true, true) => Ok(Written::Refused(CommitRefused::Stopped)),
             (false, _) => Ok(Written::Refused(CommitRefused::LockLost)),

@@ -50,6 +50,9 @@ async fn a_text_reaches_the_turn_that_runs_in_the_order_of_sending() {
         assert_eq!(steer(&bench, "m2", 2).await, Steered::Added);
     }
     assert_eq!(head(&bench).await.texts_for(&place(1), WHO), [text("m2", 2), text("m3", 3)]);
+    // An API client's repetition has a place of its own, and is the same event.
+    assert_eq!(steer(&bench, "m2", 4).await, Steered::Added);
+    assert_eq!(head(&bench).await.texts_for(&place(1), WHO), [text("m2", 2), text("m3", 3)]);
     bench.lose("TransactWriteItems");
     let committed = commit(&bench, (&lock, 1), &["m2"], Outcome::Replied).await;
     assert!(matches!(committed, Written::Committed), "{committed:?}");

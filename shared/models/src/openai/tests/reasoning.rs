@@ -84,6 +84,8 @@ async fn reasoning_goes_where_the_server_wants_it() {
         ("Missing `reasoning_content` field in the assistant message at message index 1.", [json!(""), json!("plan")]),
         ("The `reasoning_content` in the thinking mode must be passed back to the API.", [json!(""), json!("plan")]),
         ("property 'reasoning_content' is unsupported", NEVER),
+        // What was refused is repeated, whatever the model thought.
+        ("extra_forbidden: messages.3.reasoning_content, input: the order id is missing", NEVER),
     ] {
         let (texts, received) = refusing(&[words], async |model| {
             let first = answer(&model, &thoughtful()).await.expect("an answer").text();
