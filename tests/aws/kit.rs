@@ -298,7 +298,6 @@ fn configuration(platforms: &str, limits: &str) -> String {
         r#"
 [agent]
 name = "Echo"
-while_busy = {{ telegram = "steer" }}
 
 [agent.limits]
 lease_seconds = 45

@@ -18,8 +18,8 @@ use crate::{chats, pairing};
 const SORRY: &str = "Sorry, something went wrong and I could not answer this message. Please send it again.";
 
 /// Everything that the functions can be brought to do is done once, from the channels to the rare ways: jobs, faults, what
-/// is unreadable, dead letters, a model that does not stream. Then every action that a role grants was asked for, and no
-/// other ([`Kit::end`] looks for those, here and in every flow).
+/// is unreadable, dead letters, calls that wait for a person, a model that does not stream, a channel that steers. Then every
+/// action that a role grants was asked for, and no other ([`Kit::end`] looks for those, here and in every flow).
 #[tokio::test(flavor = "multi_thread")]
 async fn every_granted_action_is_needed() {
     let kit = Kit::start("consolidate_after = 2\ndaily_cost = 1000", &[]).await;
@@ -28,6 +28,7 @@ async fn every_granted_action_is_needed() {
     given_up(&kit).await;
     given_up_while_it_waits(&kit).await;
     let whole = kit.aws.configuration.replace("[[models]]", "[[models]]\nstream = false");
+    let whole = whole.replace("[agent.limits]", "while_busy = { telegram = \"steer\" }\n\n[agent.limits]");
     kit.aws.replace_all(&whole, Duration::ZERO).await;
     memory(&kit, 22).await;
     strangers(&kit).await;
