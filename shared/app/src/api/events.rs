@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 use turnlock_channels::IngressResponse;
-use turnlock_domain::commit::{CommittedTurn, Marker};
+use turnlock_domain::commit::Marker;
 use turnlock_domain::event::MessageKind;
 use turnlock_domain::ids::EventId;
 use turnlock_domain::session::{SessionKey, encode_part};
@@ -16,7 +16,7 @@ use turnlock_store::sessions::Head;
 
 use super::{Api, Scope, not_found};
 use crate::approvals::card_text;
-use crate::turn::final_of;
+use crate::turn::{final_of, stored_turn};
 
 /// How far an event is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,12 +126,7 @@ impl Api {
 
     /// The ending of an event that is committed while its final is on its way, or has none of its own.
     async fn committed(&self, marker: Marker) -> Result<Ending, StoreError> {
-        let (generation, first, messages) = marker.range();
-        let turn = match messages {
-            0 => None,
-            _ => self.store.turn(&marker.session().clone(), generation, first).await?,
-        };
-        let turn = CommittedTurn::from_stored(marker, &turn.map(|turn| turn.messages).unwrap_or_default());
+        let turn = stored_turn(&self.store, marker).await?;
         // As its final will say it.
         let (kind, text) = final_of(&turn, self.admission.language);
         Ok(Ending { text, kind })
